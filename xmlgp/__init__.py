@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         Evaluation,
         PackedModel,
         Predictions,
-        Preview,
         SearchResult,
         Source,
         Split,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         load,
         pack,
         predict,
-        preview,
         report,
         search,
         serve,
@@ -36,9 +34,9 @@ if TYPE_CHECKING:
         tune,
     )
 
-__all__ = ["Comparison", "Evaluation", "PackedModel", "Predictions", "Preview", "SearchResult", "Source", "Split"]
+__all__ = ["Comparison", "Evaluation", "PackedModel", "Predictions", "SearchResult", "Source", "Split"]
 __all__ += ["TrainedModel", "Tuned", "__version__", "compare", "evaluate", "learn", "limit_threads", "load", "pack"]
-__all__ += ["predict", "preview", "report", "search", "serve", "split", "train", "tune"]
+__all__ += ["predict", "report", "search", "serve", "split", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:

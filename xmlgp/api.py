@@ -10,7 +10,6 @@ from xmlgp.runtime.late_imports import imported
 if TYPE_CHECKING:
     from xmlgp.inputs.source import Source
     from xmlgp.prediction.tuning import Tuned
-    from xmlgp.runs.batch import Preview, preview
     from xmlgp.runs.compare import Comparison, compare
     from xmlgp.runs.evaluate import Evaluation, evaluate
     from xmlgp.runs.learn import learn
@@ -25,25 +24,14 @@ if TYPE_CHECKING:
     from xmlgp.runtime.threads import limit_threads
     from xmlgp.serving.server import LOGS, serve
 
-__all__ = [
-    "BAD_LINES",
-    "LOGS",
-    "RANKED",
-    "Comparison",
-    "Evaluation",
-    "PackedModel",
-    "Predictions",
-    "Preview",
-    "SearchResult",
-]
+__all__ = ["BAD_LINES", "LOGS", "RANKED", "Comparison", "Evaluation", "PackedModel", "Predictions", "SearchResult"]
 __all__ += ["Source", "Split", "TrainedModel", "Tuned", "compare", "evaluate", "learn", "limit_threads", "load"]
-__all__ += ["pack", "predict", "preprocess", "preview", "report", "search", "serve", "split", "train", "tune"]
+__all__ += ["pack", "predict", "preprocess", "report", "search", "serve", "split", "train", "tune"]
 
 #: The modules of the names.
 MODULES = {
     "inputs.source": ("Source",),
     "prediction.tuning": ("Tuned",),
-    "runs.batch": ("Preview", "preview"),
     "runs.compare": ("Comparison", "compare"),
     "runs.evaluate": ("Evaluation", "evaluate"),
     "runs.learn": ("learn",),

@@ -61,14 +61,12 @@ def settings_from(mapping: Mapping[str, Any], where: str, model: str | None = No
         raise SettingsError(f"{where}: {error}") from None
 
 
-def settings_in_words(
-    settings: Settings, facts: Mapping[str, Any], learned: Iterable[Mapping[str, int]] = ()
-) -> dict[str, str]:
+def settings_in_words(settings: Settings, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the value of each setting of a model in words, by name; "8 (default)" for one that is unset.
 
-    `facts` are those of the points that the model knows; `learned` are the batches among them that it learned later.
+    `facts` are those of its training points.
     """
-    shape = (facts[key] - sum(batch[key] for batch in learned) for key in "NDK")
+    shape = (facts[key] for key in "NDK")
     unset = MODELS[settings.model].unset(settings, *shape)
     return {
         name: f"{in_words(unset[name])} (default)" if value is None else in_words(value)

@@ -4,10 +4,8 @@ import importlib
 import json
 
 import dense_peers
-import growth
 import harness
 import label_index
-import learning
 import many_label_prediction
 import numpy as np
 import packages
@@ -42,11 +40,6 @@ BENCHMARKS = {
     "dense sizes": ["--points", "300", "--width", "4", "--labels", "8", "--words", *QUICK],
     "expectations": ["DATA", "--seeds", "1", "--only", "passes", *QUICK],
     "gpc": ["TWO", "-M", "5", "--iterations", "2"],
-    "growth": [],
-    "learning batches": ["DATA", "--order", "random", "--keep", "OUT", *QUICK],
-    "learning labels": ["DATA", "--count", "3", "--points", "2", *QUICK],
-    "learning one-label": ["CORPUS", *QUICK],
-    "learning sizes": ["CORPUS", "--calls", "2", *QUICK],
     "many_labels": ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--generated-peers", ""]
     + ["--options", "--epochs 1 -P 3", "--repeats", "1", "--folder", "OUT"],
     "negatives": ["DATA", "--labels", "30", "--seeds", "1", "--sampled", "3", *QUICK],
@@ -98,10 +91,6 @@ def places(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(harness, "in_fresh_process", lambda function, *arguments: function(*arguments))
     monkeypatch.setattr(peers, "measure", lambda *arguments, **options: {})
-    for constant, value in {"SIZES": [(100, 50)], "FEATURES": 900, "BATCH": 60, "BATCH_LABELS": 40}.items():
-        monkeypatch.setattr(growth, constant, value)
-    for constant, value in {"CALL_SIZES": (1,), "ONE_LABEL_SIZES": (2, 5), "SMALL": (30, 60, 8), "BATCHES": 2}.items():
-        monkeypatch.setattr(learning, constant, value)
     monkeypatch.setattr(scaling, "MULTIPLES", (1, 2))
     return found
 

@@ -9,7 +9,9 @@ import stat
 import sys
 from pathlib import Path
 
-__all__ = ["everything", "failing_disk"]
+from xmlgp.model_folder.folder import ModelFolder
+
+__all__ = ["arrays", "everything", "failing_disk"]
 
 #: Audit events (PEP 578) for changes of files, from any library. There is none for writing.
 CHANGES = {"open", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.utime"}
@@ -20,6 +22,13 @@ SPACELESS = CHANGES - {"open", "os.mkdir"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 OPEN = open
+
+
+def arrays(path):
+    """Return the arrays of a model."""
+    return {
+        name: (array.dtype.str, array.shape, array.tobytes()) for name, array in ModelFolder(path).arrays("").items()
+    }
 
 
 def everything(folder):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.command import SMALL, changed_description, run, said
-from tests.cli.learning_on import arrays
+from tests.cli.disk import arrays
 from tests.cli.texts import TEST, documents
 from xmlgp.model_folder.folder import ModelFolder
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run, said
-from tests.cli.disk import everything
-from tests.cli.learning_on import arrays
+from tests.cli.disk import arrays, everything
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder

@@ -1,4 +1,4 @@
-"""The contract of every inference method, in training and in learning on, seen through the records of the models."""
+"""The contract of every inference method, seen through the records of the models."""
 
 import functools
 import math
@@ -11,13 +11,10 @@ import pytest
 
 from tests.problems import paired_dataset, small_dataset
 from tests.training.interrupting import EveryStep, Recorder, assert_same_result, replace_steps, train_with_interruptions
-from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import inference
 from xmlgp.mlgpf import sweep
 from xmlgp.models import MODELS
-from xmlgp.runs.learn import learn_points
-from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
@@ -31,37 +28,30 @@ SMALL = {
 }
 DATA = {"mlgpf": paired_dataset(150, K=12), "bmlpl": small_dataset(), "gpc": small_dataset(D=3, K=1)}
 
-#: Points, features and labels that a model knows before it learns on.
-KNOWN = {"mlgpf": (110, 22, 10), "bmlpl": (25, 22, 6)}
-
 
 class Case(NamedTuple):
-    """Settings of a model, which is trained or learns on."""
+    """Settings of a model."""
 
     model: str
     chosen: tuple
-    learns: bool = False
 
     @property
     def settings(self):
         return MODELS[self.model].settings(**SMALL[self.model] | dict(self.chosen))
 
     def __str__(self):
-        return " ".join([self.model, *("learns" for _ in range(self.learns)), *(f"{k}={v}" for k, v in self.chosen)])
+        return " ".join([self.model, *(f"{k}={v}" for k, v in self.chosen)])
 
 
-def case(model, learns=False, **chosen):
-    return Case(model, tuple(chosen.items()), learns)
+def case(model, **chosen):
+    return Case(model, tuple(chosen.items()))
 
 
-#: The inference methods of each model, and learning on.
+#: The inference methods of each model.
 METHODS = [
     case("mlgpf", inducing="free"),
     case("mlgpf", inducing="features", label_weights=True),
     *(case(model, inference=name) for model in ("bmlpl", "gpc") for name in MODELS[model].settings.inferences),
-    case("mlgpf", learns=True, inducing="free"),
-    case("mlgpf", learns=True, inducing="features", label_weights=True),
-    case("bmlpl", learns=True),
 ]
 
 #: Settings that add state or random numbers.
@@ -76,9 +66,6 @@ VARIANTS = [
     case("bmlpl", inference="online-em", topics=9, weighting="none", batch_size=7, dtype="float64"),
     case("gpc", inference="svi-adadelta", learning_rate=2.0, batch_size=7),
     case("gpc", inference="vi-taylor", nodes=30),
-    case("mlgpf", learns=True, inducing="subspace", posterior="cholesky", negatives=3, optimiser="adagrad"),
-    case("mlgpf", learns=True, inducing="features", label_weights=True, label_sample=2, optimiser="adadelta"),
-    case("bmlpl", learns=True, inference="online-em", revealed=0.6, dtype="float64"),
 ]
 
 every_method = pytest.mark.parametrize("case", METHODS, ids=str)
@@ -92,8 +79,6 @@ ADVICE = {
 
 
 def advice(case):
-    if case.model == "mlgpf" and case.learns:
-        return "train again on all points"
     return "try a lower learning_rate" if ("inference", "svi-adadelta") in case.chosen else ADVICE[case.model]
 
 
@@ -106,30 +91,11 @@ def _all_steps(monkeypatch):
     monkeypatch.setattr(inference, "PATIENCE", 10**6)
 
 
-@functools.cache
-def known_model(case):
-    """Return the preprocessing and the parameters of a trained model, which cannot be written."""
-    N, D, K = KNOWN[case.model]
-    data, record = DATA[case.model], MODELS[case.model]
-    features, labels = Features(data.features.sparse[:N, :D]), data.labels[:N, :K]
-    preprocessed = record.preprocess(features, case.settings, silent)
-    parameters = record.train(features, labels, preprocessed, case.settings, silent, None).parameters
-    for array in parameters.values():
-        array.flags.writeable = False
-    return preprocessed, parameters
-
-
 def train(case, progress=silent, checkpoints=None):
-    """Train, or learn on; return the parameters and the history."""
+    """Train; return the parameters and the history."""
     data, record = DATA[case.model], MODELS[case.model]
-    if not case.learns:
-        preprocessed = record.preprocess(data.features, case.settings, silent)
-        return record.train(data.features, data.labels, preprocessed, case.settings, progress, checkpoints)[:2]
-    N, D, K = KNOWN[case.model]
-    facts = {"N": N, "D": D, "K": K, "fingerprint": ""}
-    known = TrainedModel(case.settings, facts, *known_model(case), [])
-    grown = learn_points(known, data.rows(slice(N, None)), progress, checkpoints)
-    return grown.parameters, grown.learned[-1]["history"]
+    preprocessed = record.preprocess(data.features, case.settings, silent)
+    return record.train(data.features, data.labels, preprocessed, case.settings, progress, checkpoints)[:2]
 
 
 @functools.cache
@@ -232,12 +198,6 @@ def test_a_signal_ends_training_after_its_step(tmp_path, monkeypatch, case):
 STEPS = 2
 
 
-def replaced(monkeypatch, case, replacement):
-    """Replace the steps, but not those of the model that learns on."""
-    expected(case)
-    replace_steps(monkeypatch, replacement)
-
-
 @every_method
 def test_a_non_finite_objective_or_the_error_of_a_step_ends_training_with_advice(monkeypatch, case):
     bad = (math.nan, -math.inf, NumericalError("it has no factor"))[METHODS.index(case) % 3]
@@ -247,7 +207,7 @@ def test_a_non_finite_objective_or_the_error_of_a_step_ends_training_with_advice
             raise bad
         return bad if number == STEPS else step()
 
-    replaced(monkeypatch, case, failing)
+    replace_steps(monkeypatch, failing)
     with pytest.raises(NumericalError) as caught:
         train(case)
     objective = MODELS[case.model].objective.replace("_", " ")
@@ -268,7 +228,7 @@ def test_non_finite_parameters_are_neither_saved_nor_returned(tmp_path, monkeypa
                     array[...] = math.nan
         return value
 
-    replaced(monkeypatch, case, spoiled)
+    replace_steps(monkeypatch, spoiled)
     with pytest.raises(NumericalError, match=r"^training diverged after 2 steps: [\w.]+ is not finite"):
         train(case, checkpoints=EveryStep(path))
     assert not path.exists() or read_checkpoint(path).facts["step"] < STEPS

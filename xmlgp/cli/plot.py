@@ -85,8 +85,7 @@ def bound(models: tuple[str, ...], out: str) -> None:
         kind = folder.settings.model
         record = MODELS[kind]
         panel = panels.setdefault(kind, Panel(record.objective, {}, record.epoch))
-        learned = [batch["history"] for batch in folder.description.get("learned", [])]
-        panel.runs[model] = Run(folder.description["history"], learned, record.burn_in(folder.settings))
+        panel.runs[model] = Run(folder.description["history"], (), record.burn_in(folder.settings))
     plot_objective(panels, out)
     _print_path(out)
 

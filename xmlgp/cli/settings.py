@@ -58,7 +58,7 @@ def settings(model: str | None, as_json: bool) -> None:
         folder = ModelFolder(model)
         models = [folder.settings.model]
         values = folder.settings.mapping()
-        texts = settings_in_words(folder.settings, folder.description["data"], folder.description.get("learned", ()))
+        texts = settings_in_words(folder.settings, folder.description["data"])
     rows = [_row(name, spec, values) for name in models for spec in fields_of(name).values()]
     if as_json:
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))

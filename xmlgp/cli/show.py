@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -85,9 +84,7 @@ def _interrupted(model: str) -> _Run | None:
     facts = {"writer": writer, **facts, "settings": run.settings.mapping()}
     if writer:
         return _Run(run.settings, facts, f"a run by {writer}, {run.where} at its last checkpoint")
-    words = ["learn", model, "DATA"] if run.learns else ["train", "DATA", model, "--resume"]
-    command = shlex.join(["xmlgp", *words])
-    return _Run(run.settings, facts, f"a run that was interrupted {run.where}; resume with `{command}`")
+    return _Run(run.settings, facts, f"a run that was interrupted {run.where}; its command resumes it")
 
 
 def _folder(model: str, run: _Run | None) -> ModelFolder | None:
@@ -108,7 +105,7 @@ def _print_folder(folder: ModelFolder, state: str) -> None:
     for title, text in [*_lines(folder), *_learned(folder), *_posterior(folder), ("run", state)]:
         for number, line in enumerate(text.splitlines()):
             click.echo(f"{'' if number else title:8}  {line}")
-    _print_settings(folder.settings, description["data"], description.get("learned", ()))
+    _print_settings(folder.settings, description["data"])
     arrays = description["arrays"].items()
     shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
     _print_table("arrays", [(name, f"{shape or 'scalar':12} {dtype}") for name, shape, dtype in shapes])

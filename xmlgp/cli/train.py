@@ -57,6 +57,12 @@ __all__ = ["train"]
     "resume a run of the same data and settings, and fail if another run of a minute or more would be discarded.",
 )
 @overwrite_option
+@option(
+    "--keep-points/--no-keep-points",
+    default=True,
+    show_default=True,
+    help="Whether MODEL keeps the training points, features and labels, which `xmlgp learn` needs.",
+)
 @checkpoint_option
 @cluster_options
 @analysis_options
@@ -84,8 +90,7 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
 
     MODEL keeps the names of labels and features, and a model of text predicts from text. With --vocabulary it also
     keeps the URIs and the preferred labels, by which commands name the labels. With --unknown, labels that nobody
-    judged are left out instead of counting as negative. An MLGPF model also contains training points, for `xmlgp
-    learn`; --replay 0 leaves them out.
+    judged are left out instead of counting as negative.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
     settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.

@@ -19,8 +19,8 @@ class BMLPLClassifier(Classifier, model=BMLPL):
     """Multi-label classification by topics of labels, learned from positive labels alone ([B] section 2).
 
     Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p). The parameters are
-    the settings of `xmlgp.bmlpl.settings.BMLPLSettings`, with `random_state` for `seed`, and `n_jobs`. See `Classifier`
-    for the other methods and attributes.
+    the settings of `xmlgp.bmlpl.settings.BMLPLSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
+    See `Classifier` for the other methods and attributes.
 
     Attributes
     ----------
@@ -43,6 +43,7 @@ class BMLPLClassifier(Classifier, model=BMLPL):
     dtype: str = "float32"
     random_state: RandomState = 0
     n_jobs: int | None = None
+    keep_points: bool = True
 
     @property
     def topics_(self) -> NDArray[np.floating]:

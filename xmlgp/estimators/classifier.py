@@ -26,7 +26,6 @@ from xmlgp.estimators.features import (
     unlabelled,
 )
 from xmlgp.estimators.labels import read_labels, read_partly_known_labels
-from xmlgp.estimators.scikit_learn import available_where
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.memory import check_columns, columns_of
 from xmlgp.inputs.source import DenseFeatures, Source
@@ -45,10 +44,6 @@ __all__ = ["Classifier", "LabelChoice"]
 
 #: Some labels: a file with a name a line, or their names.
 LabelChoice: TypeAlias = "FilePath | Sequence[str] | None"
-
-
-def _can_learn(estimator: Estimator) -> bool:
-    return estimator.model.learn is not None
 
 
 class Classifier(Estimator):
@@ -114,29 +109,6 @@ class Classifier(Estimator):
         with open_work(client=client) as work:
             self._fit(points, work)
         self._dense_columns = columns_of(split_features(X, dense).X, "feature")
-        return self
-
-    @available_where(_can_learn)
-    def partial_fit(
-        self, X: FeaturesLike, y: MatrixLike, classes: ArrayLike | None = None, *, dense: DenseFeatures | None = None
-    ) -> Self:
-        """Learn more points, as `xmlgp.learn` does, or fit an unfitted estimator; return the estimator itself.
-
-        Give new points only: a point that is learned twice counts twice. X, y and `dense` are as for `fit`. The first
-        columns of X and y are the features and labels of earlier points; more columns may follow. `classes` has no
-        effect; scikit-learn's `learning_curve` passes it.
-
-        The settings of `fit`, `history_` and `tuned_` stay. If new labels have no names, `names_` loses those of all
-        labels; if new features have none, it loses those of all features, and the vectorizer. An error changes nothing.
-        """
-        if not hasattr(self, "model_"):
-            return self.fit(X, y, dense=dense)
-        return self._learn(self._points(X, y, dense, fitted=True))
-
-    def _learn(self, points: TrainingData) -> Self:
-        """Learn more points, and return the estimator itself."""
-        with self._threads():
-            self.model_ = api.learn(self.model_, points)
         return self
 
     def decision_function(self, X: FeaturesLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:

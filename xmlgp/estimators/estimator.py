@@ -78,14 +78,15 @@ class Estimator(ClassifierMixin, BaseEstimator):
     A subclass is a dataclass that names its `Model` and has a field for each setting, with the same default, so that
     scikit-learn reads the parameters from its signature. The setting `seed` is the parameter `random_state`, as in
     scikit-learn: an integer, by default 0, a RandomState or None. `n_jobs` is the number of threads, by default one for
-    each core; −1 means all, −2 all but one.
+    each core; −1 means all, −2 all but one. With `keep_points`, the model keeps the training points, which
+    `xmlgp.learn` needs.
 
     Attributes
     ----------
     model_ : TrainedModel
         The fitted model, for the functions of `xmlgp`.
-    parameters_, history_, tuned_, names_, learned_
-        `parameters`, `history`, `tuned`, `names` and `learned` of `model_`.
+    parameters_, history_, tuned_, names_
+        `parameters`, `history`, `tuned` and `names` of `model_`.
     n_features_in_ : int
         Number of features, D; if there are dense features alone, their number, E.
     feature_names_in_ : ndarray of str, D
@@ -103,13 +104,13 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     random_state: RandomState
     n_jobs: int | None
+    keep_points: bool
 
     model_: api.TrainedModel
     parameters_: dict[str, NDArray[Any]] = _of_model("parameters")
     history_: list[dict[str, Any]] = _of_model("history")
     tuned_: Tuned | None = _of_model("tuned")
     names_: Names = _of_model("names")
-    learned_: list[dict[str, Any]] = _of_model("learned")
 
     #: The names of the columns of an X that is dense, which a model folder does not keep.
     _dense_columns: list[str] | None = None
@@ -142,7 +143,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
 
-        The settings in the folder are those of `fit`. What `tune` chose, `names_` and `learned_` are written too.
+        The settings in the folder are those of `fit`. What `tune` chose and `names_` are written too.
         """
         check_is_fitted(self)
         self.model_.save(path)
@@ -156,13 +157,14 @@ class Estimator(ClassifierMixin, BaseEstimator):
             seed = state.randint(SEED_LIMIT, dtype=np.int64)
         settings = self._settings(points.dataset.shape, int(seed))
         with self._threads():
-            self.model_ = api.train(points, settings=settings, work=work)
+            self.model_ = api.train(points, settings=settings, keep_points=self.keep_points, work=work)
         return self
 
     def _settings(self, shape: tuple[int, int, int], seed: int = 0) -> Settings:
         """Return the settings for a data set of a shape, N, D and K."""
         parameters = self.get_params() | {"seed": seed}
-        del parameters["random_state"], parameters["n_jobs"]
+        for name in ("random_state", "n_jobs", "keep_points"):
+            del parameters[name]
         return self.model.settings(**parameters).for_shape(*shape)
 
     def _threads(self) -> AbstractContextManager[None]:

@@ -33,8 +33,8 @@ class GPCClassifier(Estimator, model=GPC):
     """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
 
     Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. The parameters
-    are the settings of `xmlgp.gpc.settings.GPCSettings`, with `random_state` for `seed`, and `n_jobs`. See `Estimator`
-    for the other methods and attributes.
+    are the settings of `xmlgp.gpc.settings.GPCSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
+    See `Estimator` for the other methods and attributes.
 
     Attributes
     ----------
@@ -52,6 +52,7 @@ class GPCClassifier(Estimator, model=GPC):
     nodes: int = 10
     random_state: RandomState = 0
     n_jobs: int | None = None
+    keep_points: bool = True
 
     #: Features that are standardised later may be far from zero.
     feature_dtype = np.float64

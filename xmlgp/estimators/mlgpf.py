@@ -23,7 +23,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
     them rank labels in `xmlgp predict`; `decision_function` returns the log odds of the probabilities, or these
     utilities. The parameters are the settings of `xmlgp.mlgpf.settings.MLGPFSettings`, with `random_state` for `seed`,
-    and `n_jobs`. See `Classifier` for the other methods and attributes.
+    `n_jobs` and `keep_points`. See `Classifier` for the other methods and attributes.
     """
 
     weighting: str = "root-idf"
@@ -56,6 +56,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     dtype: str = "float32"
     random_state: RandomState = 0
     n_jobs: int | None = None
+    keep_points: bool = True
 
     def _decide(self, features: Features) -> NDArray[np.floating]:
         output = self.model_.predictor.default_output

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.metaestimators import available_if
-
-__all__ = ["BaseEstimator", "ClassifierMixin", "available_where"]
-
-Method = TypeVar("Method", bound=Callable[..., object])
+__all__ = ["BaseEstimator", "ClassifierMixin"]
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -31,9 +26,3 @@ if TYPE_CHECKING:
         """What tells tools that an estimator is a classifier."""
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin
-
-
-def available_where(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
-    """Return a decorator of a method that only those instances have that pass a check."""
-    decorator: Callable[[Method], Method] = available_if(check)
-    return decorator

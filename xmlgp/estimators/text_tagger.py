@@ -24,7 +24,7 @@ from xmlgp.estimators.estimator import RandomState, load_estimator
 from xmlgp.estimators.features import check_feature_count, split_features, unlabelled
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
-from xmlgp.estimators.scikit_learn import BaseEstimator, available_where
+from xmlgp.estimators.scikit_learn import BaseEstimator
 from xmlgp.inputs.kinds import FilePath, is_matrix
 from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.inputs.unjudged import NameReading, beside_unknown
@@ -53,11 +53,6 @@ LabelNames: TypeAlias = Iterable[Iterable[str]]
 PROBABILITIES = 1 << 22
 
 
-def _can_learn(tagger: TextTagger) -> bool:
-    """Return whether the classifier of a tagger can learn more points."""
-    return hasattr(getattr(tagger, "classifier_", tagger._template), "partial_fit")
-
-
 class TextTagger(BaseEstimator):
     """Labels of texts by their names, in the scikit-learn API.
 
@@ -84,8 +79,7 @@ class TextTagger(BaseEstimator):
     n_features_in_ : int
         The number of features if `fit` was given features, otherwise missing.
     classes_ : ndarray of str, K
-        The names of the labels, sorted as texts, or as numbers if all are numbers; those that a `partial_fit` adds
-        follow, sorted as well.
+        The names of the labels, sorted as texts, or as numbers if all are numbers.
     model_ : TrainedModel
         The fitted model, for the functions of `xmlgp`.
     tuned_ : Tuned or None
@@ -204,25 +198,6 @@ class TextTagger(BaseEstimator):
         vectorizer.check()
         check_no_table(X)
         return X, Names([], None, WordCounts(vectorizer, []) if is_text else None)
-
-    @available_where(_can_learn)
-    def partial_fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
-        """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
-
-        X, y and `dense` are as for `fit`. Give new documents only; they may have no words and no labels. New names of
-        labels are added, and so are new words, except that a vectorizer of scikit-learn stays as it was fitted. A
-        matrix may have more columns than before.
-        """
-        if not hasattr(self, "classifier_"):
-            return self.fit(X, y, dense=dense)
-        self._check_feature_count(X, dense, more=True)
-        source = self._source(X, y, dense)
-        points = source.numbered(self.classifier_.names_, extend=True)
-        if not points.dataset.N:
-            raise SettingsError("there are no documents")
-        if points.names.vectorizer and is_matrix(source.data):
-            self.classifier_._check_features(points.dataset.features)
-        return self._set_fitted(copy.copy(self.classifier_)._learn(points))
 
     def suggest(
         self,
@@ -426,10 +401,10 @@ class TextTagger(BaseEstimator):
                 documents = transformer.transform(documents)
         return Source(documents, y, blocks)
 
-    def _check_feature_count(self, X: Documents, dense: DenseFeatures | None, more: bool = False) -> None:
+    def _check_feature_count(self, X: Documents, dense: DenseFeatures | None) -> None:
         """Check the width of a matrix by `check_feature_count`, if the tagger was fitted to a matrix."""
         if self.vectorizer_ is None and is_matrix(X) and not split_features(X, dense).dense:
-            check_feature_count(self, X.shape[1], more)
+            check_feature_count(self, X.shape[1])
 
     def _features(self, X: Documents, dense: DenseFeatures | None) -> Features:
         """Return the features of documents, for the fitted model."""

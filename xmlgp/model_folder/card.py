@@ -140,9 +140,8 @@ def _data(description: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(description: Mapping[str, Any], settings: Settings) -> Iterator[str]:
-    learned = description.get("learned", ())
-    texts = settings_in_words(settings, description["data"], learned)
-    shape = (description["data"][key] - sum(batch[key] for batch in learned) for key in "NDK")
+    texts = settings_in_words(settings, description["data"])
+    shape = (description["data"][key] for key in "NDK")
     # Some defaults depend on the sizes of the data.
     usual = type(settings)().for_shape(*shape).mapping()
     unused = settings.unused()

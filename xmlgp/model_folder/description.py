@@ -108,7 +108,7 @@ def _is_valid(folder: Path, description: dict[str, Any]) -> bool:
         and all(is_entry(folder, entry) for entry in arrays.values())
         and (bool(history) and is_history(history, objective) if trained else history is None)
         and isinstance(learned, list)
-        and all(is_data(batch) and is_history(batch.get("history"), objective) for batch in learned)
+        and all(map(is_data, learned))
         and isinstance(description.get("vectorizer", {}), dict)
         and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)

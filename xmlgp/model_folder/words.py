@@ -11,9 +11,6 @@ from xmlgp.training.trained import HeldOut
 
 __all__ = ["learned", "measured", "names", "names_of_blocks", "rows_kept", "training"]
 
-#: Batches of learning on that are listed one by one, the last ones.
-BATCHES = 10
-
 
 def names_of_blocks(data: Mapping[str, Any], has_encoder: bool) -> list[str]:
     """Return what the dense blocks are called of points with these facts, the first perhaps of an encoder."""
@@ -44,20 +41,15 @@ def training(description: Mapping[str, Any]) -> str:
 def measured(description: Mapping[str, Any], held_out: HeldOut) -> str:
     """Return the precision on held-out points; nothing for a single label, whose best is no measure."""
     K = description["data"]["K"]
-    when = ", before it learned more" if description.get("learned") else ""
-    return held_out.precision(K) + when if K > 1 else ""
+    return held_out.precision(K) if K > 1 else ""
 
 
 def learned(description: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a model has learned since its training."""
-    record = MODELS[description["model"]]
-    batches = description.get("learned", [])
-    earlier = batches[:-BATCHES]
-    if earlier:
-        yield f"{len(earlier)} batches of {sum(batch['N'] for batch in earlier)} points, and then"
-    for batch in batches[-BATCHES:]:
-        objective = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
-        yield record.describe_batch(batch) + objective
+    """Yield how many points a model has learned since its first training."""
+    first, *later = description.get("learned", ()) or [None]
+    if first:
+        batches = counted(len(later), "batch", "batches")
+        yield f"{batches} of {counted(sum(batch['N'] for batch in later), 'point')} after the first {first['N']}"
 
 
 def rows_kept(description: Mapping[str, Any]) -> str:

@@ -74,7 +74,6 @@ def _is_run(about: dict[str, Any], folder: Path) -> bool:
     return (
         isinstance(data, dict)
         and is_data(data)
-        and isinstance(data.get("learns_on", ""), str)
         and isinstance(entries, dict)
         # Their files are removed with the run.
         and all(is_entry(folder, entry) for entry in entries.values())
@@ -144,17 +143,10 @@ class InterruptedRun:
         """How far the run came, in words."""
         if not self.steps:
             return "after preprocessing" if self.preprocess else "in preprocessing"
-        return f"after {self.step} of {self.steps} steps of {'learning' if self.learns else 'training'}"
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is a run of learning on, not of training."""
-        return "learns_on" in self.data
+        return f"after {self.step} of {self.steps} steps of training"
 
     def difference(self, data: Mapping[str, Any], settings: Settings) -> str | None:
         """Return how this run differs from another, after "a run", given the facts of its data; None if it does not."""
-        if self.learns != ("learns_on" in data):
-            return "of `xmlgp learn`" if self.learns else "of `xmlgp train`"
         if self.data != data:
             return _other_data(self.data, data)
         now = settings.with_model()
@@ -264,8 +256,7 @@ def resume_or_discard(
     """Return the interrupted run in a folder that is resumed, or None, and the one that is discarded, or None.
 
     `run` is the one in the folder, or None to discard it; `data` are the facts of the new data. The same run is
-    resumed; another one is discarded if it took less than a minute and `resume` is None, else a ModelFolderError. One
-    of learning is not discarded for other points: its batch may be nowhere else.
+    resumed; another one is discarded if it took less than a minute and `resume` is None, else a ModelFolderError.
     """
     path = destination.path
     discarded = run or destination.readable_run
@@ -279,12 +270,6 @@ def resume_or_discard(
                     f"results may differ in the last digits, but not with --threads {run.cores}"
                 )
             return run, None
-        if run.step and run.learns and run.data["learns_on"] == data.get("learns_on"):
-            points = counted(run.data.get("N"), "other point")
-            raise ModelFolderError(
-                f"{path}: an interrupted run on {points} exists, which stopped {run.where}; learn the same points "
-                "again to resume it, or discard it with `resume=False`"
-            )
         if resume or run.seconds >= WORTH_KEEPING:
             finish = "as it was started" if resume else "with `resume=True`"
             raise ModelFolderError(
@@ -440,7 +425,7 @@ def plan_run(
     same = folder if folder and _is_of(folder, dataset) else None
     settings: Settings | None = None
     run = None if resume is False else destination.run
-    if resume and run and not run.learns:
+    if resume and run:
         settings = run.settings
         _check_same(path, "the interrupted run", settings, request.asked(dataset))
     elif resume and not run and same and same.stage == "trained":

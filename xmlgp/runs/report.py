@@ -19,7 +19,7 @@ from xmlgp.inputs.kinds import FilePath, check_count, is_path, title_of
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
 from xmlgp.inputs.unknown_labels import added_labels, note_unknown, unknown_labels
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.runs.batch import has_learned, learned_sizes
+from xmlgp.runs.learn import has_learned
 from xmlgp.runs.matching import TrainingFacts, check_label_count, known_model, training_facts
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import QUIET, Progress, Reporter
@@ -145,7 +145,7 @@ def _was_trained_on(model: TrainedModel, source: Source, N: int) -> bool:
 
     Only if their number says that it may be are the points read again, all together. Standard input is read once.
     """
-    if N not in learned_sizes(model) or (is_path(source.data) and os.fspath(source.data) == "-"):
+    if N not in [batch["N"] for batch in model.batches] or (is_path(source.data) and os.fspath(source.data) == "-"):
         return False
     points, _, _ = source.known(model.known, "test", QUIET)
     return has_learned(model, points)

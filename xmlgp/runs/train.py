@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from xmlgp.runs.interrupted import (
     protected_arrays,
     what_is_left,
 )
+from xmlgp.runs.kept_points import arrays_of_points
 from xmlgp.runs.trained_model import (
     TrainedModel,
     load,
@@ -47,7 +48,7 @@ from xmlgp.text.vocabulary import name_labels, read_vocabulary
 from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter
 from xmlgp.work import THIS_MACHINE, Work
 
-__all__ = ["CHECKPOINT_SECONDS", "check_training", "preprocess", "train"]
+__all__ = ["CHECKPOINT_SECONDS", "FolderTraining", "check_training", "preprocess", "train", "train_in_memory"]
 
 #: From one checkpoint to the next within an epoch.
 CHECKPOINT_SECONDS = 300
@@ -106,6 +107,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     recipe: Recipe | None = None,
     resume: bool | None = None,
     overwrite: bool = False,
+    keep_points: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
@@ -146,6 +148,8 @@ def train(  # noqa: PLR0913, which are the options of the command
     overwrite : bool
         Whether to replace a trained model of other data in the folder, which is otherwise an error. A model of the same
         data is replaced either way.
+    keep_points : bool
+        Whether the model keeps the points, features and labels, which `learn` needs.
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for none.
     vocabulary : path, optional
@@ -187,7 +191,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     names = name_labels(names, known, note=reporter.note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
-        training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work)
+        training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work, keep_points)
         with lock_model_folder(path):
             plan = training.plan(request, resume)
             if plan:
@@ -197,10 +201,17 @@ def train(  # noqa: PLR0913, which are the options of the command
     chosen, notes = request.settings(dataset)
     for text in notes:
         reporter.note(text)
-    check_training(dataset, chosen, work)
     _note_one_sided(dataset, reporter)
-    preprocessed = preprocess_data(dataset, chosen, reporter.progress, work)
-    return _trained(dataset, chosen, preprocessed, names, reporter.progress, work)
+    return train_in_memory(dataset, chosen, names, reporter.progress, work, keep_points)
+
+
+def train_in_memory(
+    dataset: Dataset, settings: Settings, names: Names, progress: Progress, work: Work, keep_points: bool
+) -> TrainedModel:
+    """Return a model in memory; see `train`."""
+    check_training(dataset, settings, work)
+    preprocessed = preprocess_data(dataset, settings, progress, work)
+    return _trained(dataset, settings, preprocessed, names, progress, work, keep_points)
 
 
 def _check_destination(path: FilePath) -> None:
@@ -247,6 +258,7 @@ def _trained(
     names: Names,
     progress: Progress,
     work: Work,
+    keep_points: bool,
     checkpoints: CheckpointWriter | None = None,
 ) -> TrainedModel:
     """Return the model that is trained on preprocessed points."""
@@ -255,12 +267,18 @@ def _trained(
     parameters, history, held_out = model.train(
         dataset.features, dataset.labels, preprocessed, settings, progress, checkpoints, **options
     )
-    return TrainedModel(settings, dataset.facts, preprocessed, parameters, history, names, held_out=held_out)
+    points = arrays_of_points(dataset) if keep_points else {}
+    return TrainedModel(
+        settings, dataset.facts, preprocessed, parameters, history, names, held_out=held_out, points=points
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class FolderTraining:
-    """Training into a locked model folder, with checkpoints some seconds apart; messages begin with the path."""
+    """Training into a locked model folder, with checkpoints some seconds apart; messages begin with the path.
+
+    `facts` are further attributes of the `TrainedModel`.
+    """
 
     path: Path
     dataset: Dataset
@@ -268,6 +286,8 @@ class FolderTraining:
     checkpoint_seconds: float
     reporter: Reporter
     work: Work
+    keep_points: bool = True
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Note a message about the folder."""
@@ -328,7 +348,17 @@ class FolderTraining:
                 checkpoints = self._writer(plan.settings, entries, checkpoint)
                 if not is_resumable:
                     checkpoints.save()
-            model = _trained(self.dataset, plan.settings, preprocessed, self.names, progress, self.work, checkpoints)
+            model = _trained(
+                self.dataset,
+                plan.settings,
+                preprocessed,
+                self.names,
+                progress,
+                self.work,
+                self.keep_points,
+                checkpoints,
+            )
+            model = replace(model, **self.facts)
             workers = {"workers": self.work.workers} if self.work.workers else {}
             folder = write_model(model, self.path, entries, **workers)
         except BaseException as error:

@@ -71,7 +71,9 @@ class TrainedModel:
     tuned : Tuned or None
         What `tune` chose, and for which scores.
     learned : list of dict
-        What each `learn` added: `N` points, `D` features and `K` labels, their `fingerprint` and `history`.
+        After `learn`, the facts of the points of `train` and of each `learn`.
+    points : dict of str to ndarray
+        The training points that the model keeps; empty if it keeps none.
     classes : ndarray or None
         The two classes that `GPCClassifier` was fitted to.
     folder : ModelFolder or None
@@ -89,12 +91,18 @@ class TrainedModel:
     classes: NDArray[Any] | None = None
     folder: ModelFolder | None = None
     held_out: HeldOut | None = None
+    points: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @functools.cached_property
     def predictor(self) -> Predictor:
         """Scores points with this model."""
         create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
         return create(self.settings, self.preprocessed, self.parameters, self.data["D"])
+
+    @property
+    def batches(self) -> list[dict[str, Any]]:
+        """The facts of the points of `train` and of each `learn`."""
+        return self.learned or [self.data]
 
     @property
     def known(self) -> Known:
@@ -143,6 +151,7 @@ def write_model(
 ) -> ModelFolder:
     """Write a model into a locked folder, and return the folder; it has the arrays of the entries `keep` already."""
     arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
+    arrays |= {f"points.{name}": array for name, array in model.points.items()}
     arrays = named_arrays(model.preprocessed) | arrays
     keep = keep or {}
     if model.tuned:
@@ -242,6 +251,7 @@ def open_model(folder: ModelFolder) -> TrainedModel:
         classes=np.array(folder.classes) if folder.classes else None,
         folder=folder,
         held_out=folder.held_out,
+        points=folder.arrays("points."),
     )
     model.predictor = predictor
     return model

@@ -11,7 +11,7 @@ from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_wid
 from xmlgp.inputs.unknown_labels import added_labels, note_unknown, unknown_labels
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
-from xmlgp.runs.batch import has_learned
+from xmlgp.runs.learn import has_learned
 from xmlgp.runs.trained_model import TrainedModel, held
 from xmlgp.runtime.progress import Progress, Reporter
 

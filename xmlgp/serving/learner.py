@@ -41,16 +41,15 @@ def _learn(path: str, patience: float, texts: list[str], labels: list[list[str]]
     deadline = time.monotonic() + patience
     while True:
         try:
-            # Without checkpoints: what is left of an interrupted run would have to be resumed by hand.
-            learn(path, texts, labels=labels, checkpoint_seconds=0)
+            learn(path, texts, labels=labels)
         except ModelInUseError as error:
             if time.monotonic() < deadline:
                 time.sleep(PAUSE)
                 continue
             return "in use", str(error)
         except (SettingsError, UsageError) as error:
-            # Where the model is, and which command would force it, is not for clients.
-            return "refused", str(error).removeprefix(f"{path}: ").partition(": `xmlgp")[0]
+            # Where the model is, is not for clients.
+            return "refused", str(error).removeprefix(f"{path} ").removeprefix(f"{path}: ")
         except (XmlgpError, OSError, MemoryError) as error:
             return "failed", f"{path}: learning failed: {error}"
         return "learned", ""

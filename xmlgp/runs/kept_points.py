@@ -1,0 +1,74 @@
+"""The training points that a model keeps: arrays of the model folder, and the `Dataset` that they become again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.features import Dense, Features
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, csr_pattern
+
+__all__ = ["arrays_of_points", "points_from"]
+
+#: X and Y as read, and the dense features of all blocks side by side.
+POINTS = ArrayGroup(
+    **csr_pattern("N D", "u"), values=Array("u", np.number), **csr_pattern("N K", "v", "label_indptr", "labels")
+)
+DENSE = ArrayGroup(dense=Array("N E", np.floating))
+
+#: The types that take less space than single precision; counts of words mostly fit into the first.
+COMPACT = (np.uint8, np.float16)
+
+
+def arrays_of_points(dataset: Dataset) -> dict[str, NDArray[Any]]:
+    """Return the arrays that keep the points of a data set, by name."""
+    X = dataset.features.sparse
+    arrays = {
+        "indptr": X.indptr.astype(np.int64, copy=False),
+        "indices": X.indices.astype(np.int32, copy=False),
+        "values": _compact(X.data),
+        "label_indptr": dataset.labels.indptr.astype(np.int64, copy=False),
+        "labels": dataset.labels.indices.astype(np.int32, copy=False),
+    }
+    dense = dataset.features.dense
+    return arrays if dense is None else arrays | {"dense": dense.joined().arrays[0]}
+
+
+def _compact(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values of single precision in the smallest type that has all of them; double precision stays."""
+    if values.dtype != np.float32:
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        for dtype in COMPACT:
+            compact = values.astype(dtype)
+            if np.array_equal(compact, values):
+                return compact
+    return values
+
+
+def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> Dataset | None:
+    """Return the points of untrusted arrays, given the facts of the data; None if they do not fit these."""
+    sizes = {name: data[name] for name in "NDK"}
+    widths: Sequence[int] = data.get("dense", ())
+    if not arrays_fit(arrays, {POINTS: True, DENSE: bool(widths)}, sizes) or sizes.get("E", 0) != sum(widths):
+        return None
+    values = arrays["values"]
+    if values.dtype != np.float64:
+        values = values.astype(np.float32)
+    X = as_csr(values, arrays["indices"], arrays["indptr"], data["D"])
+    labels = as_csr(None, arrays["labels"], arrays["label_indptr"], data["K"])
+    if not (X.has_canonical_format and labels.has_canonical_format and values.all()):
+        return None
+    dense = Dense(tuple(_blocks(arrays["dense"], widths))) if widths else None
+    return Dataset(Features(X, dense), labels)
+
+
+def _blocks(dense: NDArray[Any], widths: Sequence[int]) -> Iterator[NDArray[Any]]:
+    start = 0
+    for width in widths:
+        yield dense[:, start : start + width]
+        start += width
