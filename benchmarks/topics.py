@@ -10,7 +10,7 @@ With --readable, the variants are numbers of topics, and the table has what a re
 precision and ECE@5: the median over topics of the effective number of labels, the exponential of the entropy of the
 topic; the percentage of topics with a label above 0.9; and coherence, the mean NPMI of pairs of the five labels of
 highest weight on the held-out points, −1 for labels that never occur together. Labels that no held-out point has are
-left out. The columns "joined" are of the groups that `xmlgp topics` prints by default. CPU seconds are of training.
+left out. The columns "joined" are of the groups that `xmlgp show --topics` prints. CPU seconds are of training.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ import numpy as np
 
 from xmlgp.bmlpl.parameters import list_topics
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.cli.topics import READABLE as JOINED
+from xmlgp.cli.show import READABLE as JOINED
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.metrics.auc import multilabel_roc_auc

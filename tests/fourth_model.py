@@ -114,7 +114,6 @@ LOGISTIC = Model(
     objective="log_posterior",
     epoch="iteration",
     notes=lambda settings, dataset: [f"learns {dataset.K} regressions"],
-    hyperparameters=lambda parameters, widths: {"|W|": float(np.linalg.norm(parameters["weights"]))},
 )
 
 

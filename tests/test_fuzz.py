@@ -10,12 +10,11 @@ from tests.fuzzing.corpora import Corpora
 from tests.fuzzing.data_files import DataFiles, LibsvmFiles, ScoresFiles
 from tests.fuzzing.dense_files import DenseFiles
 from tests.fuzzing.model_folders import ModelFolders
-from tests.fuzzing.packed_models import PackedModels
 from tests.fuzzing.vectorizer_files import VectorizerFiles
 
 #: Every kind of untrusted file that xmlgp reads: a class with a strategy for `samples` and a method `check`, which
 #: returns whether a sample was read, and raises if it was handled incorrectly.
-KINDS = [DataFiles, LibsvmFiles, DenseFiles, ScoresFiles, Corpora, VectorizerFiles, ModelFolders, PackedModels]
+KINDS = [DataFiles, LibsvmFiles, DenseFiles, ScoresFiles, Corpora, VectorizerFiles, ModelFolders]
 
 FILES = int(os.environ.get("FUZZ_FILES", 0))
 

@@ -1,7 +1,7 @@
 """Scalable Bayesian models for extreme multi-label data.
 
-The functions of `xmlgp.api` are imported when they are used: every command imports this package, and the help of none
-needs NumPy. Its `preprocess` is not here: a subpackage has this name.
+The functions of `xmlgp.api` are imported when they are used: every command imports this package, whose help needs no
+NumPy. Its `preprocess` is not here: a subpackage has this name.
 """
 
 from typing import TYPE_CHECKING
@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from xmlgp.api import (
         Comparison,
         Evaluation,
-        PackedModel,
         Predictions,
-        SearchResult,
         Source,
         Split,
         TrainedModel,
@@ -24,19 +22,17 @@ if TYPE_CHECKING:
         learn,
         limit_threads,
         load,
-        pack,
         predict,
         report,
-        search,
         serve,
         split,
         train,
         tune,
     )
 
-__all__ = ["Comparison", "Evaluation", "PackedModel", "Predictions", "SearchResult", "Source", "Split"]
-__all__ += ["TrainedModel", "Tuned", "__version__", "compare", "evaluate", "learn", "limit_threads", "load", "pack"]
-__all__ += ["predict", "report", "search", "serve", "split", "train", "tune"]
+__all__ = ["Comparison", "Evaluation", "Predictions", "Source", "Split", "TrainedModel", "Tuned"]
+__all__ += ["__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "report"]
+__all__ += ["serve", "split", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:
@@ -45,7 +41,3 @@ def __getattr__(name: str) -> object:
     from xmlgp import api
 
     return getattr(api, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

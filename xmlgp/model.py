@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from xmlgp.errors import SettingsError
-from xmlgp.runtime.memory import available_memory
 from xmlgp.runtime.plurals import counted
 
 if TYPE_CHECKING:
@@ -24,28 +24,7 @@ if TYPE_CHECKING:
     from xmlgp.training.trained import Earlier, Trained
     from xmlgp.work import Work
 
-__all__ = ["COUNT_BYTES", "Hyperparameters", "MemoryPart", "Model", "Topic", "check_memory"]
-
-
-class MemoryPart(NamedTuple):
-    """Memory that training or learning on needs for one purpose, in bytes, and what makes it smaller."""
-
-    purpose: str
-    size: int
-    advice: str | None = None
-
-    def __str__(self) -> str:
-        return f"{_gigabytes(self.size)} for {self.purpose}" + (f" ({self.advice})" if self.advice else "")
-
-
-#: Learned hyperparameters by name, or for each part of a model its own.
-Hyperparameters: TypeAlias = "Mapping[str, float] | Mapping[str, Mapping[str, float]]"
-
-#: Memory of preprocessing for each feature: the counts of two parts of the points, their sum, and a weight.
-COUNT_BYTES = 32
-
-#: Parts of the needed memory that are not worth mentioning.
-SMALL_SHARE = 0.02
+__all__ = ["Model", "Topic", "late"]
 
 
 class Train(Protocol):
@@ -125,11 +104,6 @@ class Model:
     check_data: Callable[[Dataset], object] = _nothing
     #: `(settings)` → whether points may have dense features.
     takes_dense: Callable[[Any], bool] = lambda settings: False
-    #: `(settings, dataset)` → the `MemoryPart`s that training needs at least, of the arrays that are in memory at the
-    #: same time, since `check_memory` refuses what does not fit.
-    memory: Callable[[Any, Dataset], Iterable[MemoryPart]] = _nothing
-    #: `(earlier, dataset)` → the same of learning on, given the new points.
-    memory_of_learning: Callable[[Earlier[Any], Dataset], Iterable[MemoryPart]] = _nothing
     #: The format of data files that this model is the default for.
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
@@ -140,15 +114,8 @@ class Model:
     unset: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
     #: `(settings, description of the model folder)` → sentences to show after training.
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
-    #: `(description of the model folder)` → titles and texts that `xmlgp show` prints.
-    details: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = _nothing
     #: The letters of its papers in docs/models/index.md: "[B]".
     papers: str = ""
-    #: `(description of the model folder)` → of how many training points it contains features and labels, by purpose.
-    rows_kept: Callable[[Mapping[str, Any]], Mapping[str, int]] = lambda description: {}
-    #: `(parameters, widths)` → the learned hyperparameters that `xmlgp show` prints. The widths are those of the blocks
-    #: of features by name: of `words`, D, which may be 0, and of each dense block.
-    hyperparameters: Callable[[Mapping[str, NDArray[Any]], Mapping[str, int]], Hyperparameters] = lambda *arguments: {}
     #: None if the model cannot learn on.
     learn: Learn | None = None
     #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
@@ -218,17 +185,13 @@ class Model:
         return ", ".join(counts)
 
 
-def check_memory(work: str, parts: Iterable[MemoryPart]) -> None:
-    """Raise SettingsError if the `MemoryPart`s of some work, "training" or "learning", exceed what is available."""
-    parts = sorted(parts, key=lambda part: -part.size)
-    needed = sum(part.size for part in parts)
-    available = available_memory()
-    if available is not None and needed > available:
-        shown = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
-        raise SettingsError(
-            f"{work} needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: {shown}"
-        )
+def late(name: str) -> Callable[..., Any]:
+    """Return a function that calls the one of a name, "module:function", whose module is imported by the first call.
 
+    The table of models is read by every command.
+    """
 
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
+    def call(*arguments: object, **options: object) -> Any:
+        return pkgutil.resolve_name(name)(*arguments, **options)
+
+    return call

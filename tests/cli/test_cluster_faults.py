@@ -89,7 +89,6 @@ def test_the_model_is_that_of_one_machine_while_workers_are_lost_and_join(proces
     assert "2 workers of a Dask cluster" in result.stderr
     assert_same("model", here)
     assert ModelFolder("model").description["workers"] == 2
-    assert ", on a Dask cluster of 2 workers\n" in run("show", "model").stdout
     assert not list(Path(os.environ["XMLGP_CACHE_DIR"], "cluster").iterdir())
 
 

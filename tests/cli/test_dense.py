@@ -15,7 +15,6 @@ import xmlgp
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.cli.disk import everything
 from tests.cli.texts import LABELS, as_json, documents
-from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.repository_format import read_dataset, write_dataset
@@ -157,45 +156,6 @@ def test_an_interrupted_run_resumes_with_the_same_dense_features(dense, interrup
     assert "model: resuming after 3 of " in run("train", *command).stderr
 
 
-def test_show_lists_the_widths(model):
-    lines = run("show", "model").stdout.splitlines()
-    assert lines[1].startswith("data      N 40, D 25, dense 4, K 7, fingerprint ")
-    assert json.loads(run("show", "model", "--json").stdout)["data"]["dense"] == [4]
-
-
-def test_show_says_what_dense_features_are_worth(dense, trained):
-    train = read_dataset("data/train.txt")
-    np.save("other.npy", 1000 * _dense(train, width=2, seed=5).astype(float))
-    files = "--dense", "data/train.npy", "--dense", "other.npy"
-    trained("two blocks", "data/train.txt", "model", *SMALL, *TRAINED, *files)
-    lines = run("show", "model").stdout.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("kernel "))
-    folder = ModelFolder("model")
-    words, first, _, _, _, second, _ = folder.array("parameters.neighbours.lengthscales")
-    weight = folder.array("parameters.neighbours.weight")
-    blocks = f"ℓ of words {words:.4g}, ℓ of dense 1 {first:.4g}, ℓ of dense 2 {second:.4g}"
-    assert lines[start : start + 3] == [
-        "kernel    regression: ℓ of words 0.7, weight in the pool 0.5",
-        f"          neighbours: {blocks}, weight in the pool {weight:.4g}",
-        "          latent functions: number 6, of which see dense features 3, their weight 0.25",
-    ]
-    described = json.loads(run("show", "model", "--json").stdout)
-    assert described.pop("hyperparameters")["neighbours"] == {
-        "ℓ of words": words,
-        "ℓ of dense 1": first,
-        "ℓ of dense 2": second,
-        "weight in the pool": weight,
-    }
-    assert described == folder.description
-    changed_description("model", lambda description: description["data"].update(dense=[4, 1]))
-    assert "kernel    damaged" in run("show", "model").stdout.splitlines()
-    assert "hyperparameters" not in json.loads(run("show", "model", "--json").stdout)
-    measured = {"points": 9, "precision_1": 1, "precision_3": 1, "precision_5": 1}
-    measured |= {"uncalibrated_error": 0, "calibrated_error": 0, "dense_gains": [1.5]}
-    changed_description("model", lambda description: description.update(held_out=measured))
-    assert "          damaged" in run("show", "model").stdout.splitlines()
-
-
 def test_dense_features_alone(dense):
     """A file whose lines have no features, and no other features in Python."""
     train, test = (read_dataset(f"data/{name}.txt") for name in ("train", "test"))
@@ -212,28 +172,6 @@ def test_dense_features_alone(dense):
     assert precision > 50
     with pytest.raises(UsageError, match="No points: give data, dense features, or both"):
         xmlgp.predict(model, None).matrix()
-
-
-def test_learning_on_tuning_and_a_report(model):
-    new = small_dataset(12, seed=3)
-    write_dataset("new.txt", new)
-    np.save("new.npy", _dense(new))
-    files = "model", "new.txt", "--dense", "new.npy"
-    assert "already learned  no\n" in run("learn", *files, "--dry-run").stdout
-    result = run("learn", *files)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "model: learned 12 points" in result.stderr
-    assert "next, `xmlgp predict model DATA --dense FILE`;" in result.stderr
-    assert xmlgp.load("model").data["dense"] == [4]
-    assert "has learned these points already" not in result.stderr
-    assert run("learn", *files).stderr == "model: the model has learned these points already; nothing to do\n"
-    # The same words with other dense features are other points.
-    np.save("new.npy", -_dense(new))
-    assert "already learned  no\n" in run("learn", *files, "--dry-run").stdout
-    assert run("tune", "model", "data/test.txt", "--dense", "data/test.npy").exit_code == 0
-    line = said(run("tune", "model", "data/train.txt", "--dense", "data/train.npy"))
-    assert line.startswith("model was trained on the points of data/train.txt, so F1 on them is too high")
-    assert run("report", "model", "data/test.txt", "--dense", "data/test.npy").output == "report.html\n"
 
 
 def test_learning_dense_features_alone_and_labels_alone():
@@ -263,41 +201,6 @@ def test_no_points_are_refused(workdir):
     line = said(run("train", "none.txt", "model", "--dense", "none.npy"))
     assert line == "there is nothing to learn from: no training point has a feature"
     assert not Path("model").exists()
-
-
-def test_other_dense_features_are_refused(model):
-    """Nothing is written, whatever is wrong."""
-    test = model["test"]
-    np.save("few.npy", test[:-1])
-    np.save("many.npy", np.vstack([test, test[:1]]))
-    np.save("wide.npy", np.hstack([test, test[:, :1]]))
-    wrong = test.copy()
-    wrong[2, 1] = np.nan
-    np.save("nan.npy", wrong)
-    before = everything(Path())
-    width = "but the model was trained with dense features of width 4"
-    for files, expected in {
-        ("few.npy",): "few.npy has 8 rows, but data/test.txt has 9 points",
-        ("many.npy",): "many.npy has 10 rows, but data/test.txt has 9 points",
-        ("few.npy", "many.npy"): "many.npy has 10 rows, but few.npy has 8",
-        ("wide.npy",): f"data/test.txt has dense features of width 5, {width}",
-        ("data/test.npy", "data/test.npy"): f"data/test.txt has dense features of widths 4 and 4, {width}",
-        (): f"data/test.txt has no dense features, {width}; give them by --dense FILE",
-        ("nan.npy",): "nan.npy: row 2, column 1, counted from 0, is nan, not a finite number",
-        ("none.npy",): "none.npy: No such file or directory",
-        ("data/test.txt",): "data/test.txt: this is not a complete .npy file of numbers",
-    }.items():
-        dense = [word for file in files for word in ("--dense", file)]
-        for command in (
-            ["predict", "model", "data/test.txt", "-o", "out"],
-            ["learn", "model", "data/test.txt"],
-            ["tune", "model", "data/test.txt"],
-            ["report", "model", "data/test.txt", "-o", "out"],
-        ):
-            assert said(run(*command, *dense)) == expected
-    line = said(run("train", "data/train.txt", "other", *SMALL, "--dense", "data/test.npy"))
-    assert line == "data/test.npy has 9 rows, but data/train.txt has 40 points"
-    assert everything(Path()) == before
 
 
 def test_a_model_without_dense_features_refuses_them(dense, trained):

@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -53,20 +52,6 @@ def test_predictions_have_the_names_of_documents(workdir):
     for folder in ("new", "unlabelled"):
         assert successful("predict", "-q", "model", folder) == expected
     assert said(run("predict", "model", "new", "-o", "new/k0.txt"), 2).startswith("The output new/k0.txt is the same")
-
-
-def test_a_folder_is_vectorized_tuned_on_and_reported():
-    successful("vectorize", "-q", "train", "a", "--test", "new")
-    successful("vectorize", "-q", "train.jsonl", "b", "--test", "new.jsonl")
-    tuned = [successful("tune", "-q", "model", data) for data in ("new", "new.jsonl")]
-    assert tuned[0] == tuned[1]
-    pages = []
-    for data in "new", "new.jsonl":
-        successful("report", "-q", "model", data, "-o", "page.html")
-        pages.append(Path("page.html").read_text().replace("new.jsonl", "new"))
-    assert pages[0] == pages[1]
-    for name in "train.txt", "test.txt", "features.txt", "labels.txt":
-        assert Path(f"a/{name}").read_bytes() == Path(f"b/{name}").read_bytes()
 
 
 def test_folders_that_cannot_be_read_so(workdir):

@@ -109,7 +109,7 @@ def model_in(path):
     facts = {name: value for name, value in folder.description.items() if name != "arrays"}
     facts["history"] = [dict(epoch, seconds=0) for epoch in facts.get("history", [])]
     files = {str(file.relative_to(path)) for file in Path(path).rglob("*") if not file.is_dir()}
-    others = files - {"model.json", "README.md", *(entry["file"] for entry in folder.entries("").values())}
+    others = files - {"model.json", *(entry["file"] for entry in folder.entries("").values())}
     return (facts, {name: np.array(array).tobytes() for name, array in folder.arrays("").items()}), others
 
 
@@ -148,7 +148,7 @@ def test_training_keeps_the_model_and_the_run_wherever_the_disk_fails(disk, monk
             expect |= {"model", "model/arrays", f"model/{CHECKPOINT}"} if left else set()
             mine = {f"model/{entry['file']}" for entry in entries(ModelFolder("disk/model"))} | {"model/model.json"}
             assert all(after[name] == earlier[name] for name in mine), trial.done
-            described |= mine | {"model/README.md"}
+            described |= mine
             if not (lasting and code in UNCHANGING):
                 assert after.keys() <= expect | described, trial.done
             kept += bool(left and left.steps)

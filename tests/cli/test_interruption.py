@@ -113,7 +113,7 @@ def assert_no_other_files(path):
     if left := InterruptedRun.read(path):
         entries += left.preprocess.values()
     files = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
-    assert files - {entry["file"] for entry in entries} <= {"model.json", "README.md", "checkpoint.npz"}
+    assert files - {entry["file"] for entry in entries} <= {"model.json", "checkpoint.npz"}
 
 
 @pytest.mark.parametrize("phase", PHASES)

@@ -36,31 +36,10 @@ def write_corpus(rows):
     assert run("predict", "-q", "model", "corpus.csv", "-o", "predictions.jsonl").exit_code == 0
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_labels_with_another_separator_are_refused_and_nothing_is_written(command):
-    write_corpus((own["id"], own["text"], ", ".join(own["labels"] + ["the red"])) for own in documents(60, 5))
-    before = files()
-    result = run(*COMMANDS[command])
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    assert "corpus.csv:2: labels such as 'the " in result.stderr
-    assert "; give --label-separator , if that separates labels, or --label-separator ';' if it is" in result.stderr
-    assert files() == before
-
-
 def test_labels_with_a_separator_that_is_named_are_read():
     write_corpus((own["id"], own["text"], ", ".join(own["labels"] + ["the red"])) for own in documents(60, 5))
     result = run("vectorize", "corpus.csv", "folder", "--label-separator", ",")
     assert result.stderr == "corpus.csv: 60 documents, 14 features, 5 labels\n"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_row_for_each_label_is_noted_and_merged_when_asked(command):
-    found = documents(60, 5)
-    write_corpus((own["id"], own["text"], label) for own in found for label in own["labels"])
-    result = run(*COMMANDS[command])
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr.count("; --merge-ids makes them one document with all labels\n") == 1
 
 
 def test_merged_rows_are_the_same_data_set_and_one_answer(workdir):

@@ -30,9 +30,6 @@ def refused(output, read):
         ("predict model data", "model/model.json", "model/model.json"),
         ("report model data --label-names labels", "link", "labels"),
         ("report model data/test.txt --train data", "data/train.txt", "data/train.txt"),
-        ("plot bound model", "model/model.json", "model/model.json"),
-        ("plot reliability scores data", "scores", "scores"),
-        ("plot reliability scores data --train data/train.txt", "data/train.txt", "data/train.txt"),
     ],
 )
 def test_no_command_writes_over_its_input(model, command, output, read):

@@ -89,12 +89,6 @@ def test_every_option_gives_the_scores_of_one_process(on_workers, files, model, 
     assert on_workers(model, "points.txt", *options).count("\n") > POINTS
 
 
-@pytest.mark.parametrize(("model", "points"), [("regression", "points.txt"), ("text", "new.jsonl")])
-def test_workers_open_a_packed_model(on_workers, files, model, points):
-    xmlgp.pack(files / model, files / "packed.zip", overwrite=True)
-    assert on_workers("packed.zip", points, "-k", "2") == on_workers(model, points, "-k", "2")
-
-
 def test_text_is_explained(on_workers):
     answers = [json.loads(line) for line in on_workers("text", "new.jsonl", "--explain", "2").splitlines()]
     assert len(answers) == 300

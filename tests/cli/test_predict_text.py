@@ -180,17 +180,6 @@ def test_what_cannot_be_explained_is_refused(workdir):
     assert not (workdir / "answers").exists()
 
 
-def test_show_says_how_text_is_read_and_a_report_has_the_texts(workdir):
-    shown = run("show", "model").stdout.splitlines()
-    assert {"names     of labels and features", "text      word, n-grams 1, text in 'text', labels in 'labels'"} < set(
-        shown
-    )
-    assert run("report", "model", "new.jsonl", "--train", "train.jsonl", "-o", "page.html").exit_code == 0
-    page = (workdir / "page.html").read_text(encoding="utf-8")
-    assert TEST[3]["text"] in page
-    assert "the grün" in page
-
-
 @pytest.mark.parametrize(
     ("text", "options", "expected"),
     [

@@ -1,7 +1,5 @@
 """`xmlgp report`: the files it accepts, its notes and its errors."""
 
-import json
-import re
 import sys
 from pathlib import Path
 
@@ -115,48 +113,6 @@ def test_standard_input_and_output():
     page = Parsed(result.stdout)
     assert facts_of(page)["Test data"] == "standard input"
     assert page.of("title")[0][1] == "Report: a <b>title</b>"
-
-
-def test_tuned_models_assign_by_what_was_tuned():
-    printed = run("tune", "-q", "model", "data/test.txt").stdout.split()
-    run("report", "-q", "model", "data")
-    (text,) = [text for _, text in parsed().of("p") if text.startswith("A label counts as given")]
-    assert f"probability at least {printed[1]}" in text
-    run("predict", "-q", "model", "data", "-o", "labels")
-    measures = json.loads(run("evaluate", "-q", "labels", "data", "--assigned", "--json").stdout)
-    shown = dict(re.findall(r"(F1, .+?) ([\d.]+)\N{NO-BREAK SPACE}%", "\n".join(text for _, text in parsed().of("li"))))
-    assert list(shown.values()) == [f"{100 * measures[f'F1_{mean}']:.2f}" for mean in ("micro", "macro", "point")]
-
-
-def test_labels_that_the_model_does_not_know_are_missed_and_named(text_model):
-    more = [
-        {"id": place, "text": "red", "labels": ["the red", "<new>", *["other"] * (place == 0)]} for place in range(3)
-    ]
-    Path("more.jsonl").write_text(as_json(more))
-    Path("known.jsonl").write_text(as_json([document | {"labels": ["the red"]} for document in more]))
-    share = "counted as missed (4 of 7 true labels)"
-    note = f"2 labels of more.jsonl are unknown to the model and {share}: '<new>' (3), other (1)\n"
-    for train in [], ["--train", "train.jsonl"]:
-        result = run("report", "model", "more.jsonl", *train)
-        assert (result.exit_code, result.stderr.splitlines(True)[-1]) == (0, note)
-        page = parsed()
-        assert [text for _, text in page.of("li") if text in ("<new> 3", "other 1")] == ["<new> 3", "other 1"]
-        assert facts_of(page)["Labels"] == "5"
-        assert facts_of(page)["Labels that no training document has"] == "2"
-        recall = {}
-        for file in "more.jsonl", "known.jsonl":
-            run("report", "-q", "model", file, *train)
-            (text,) = [text for _, text in parsed().of("li") if text.startswith("Recall, micro")]
-            recall[file] = float(text.split()[2].split("\N{NO-BREAK SPACE}")[0])
-        assert recall["more.jsonl"] == pytest.approx(recall["known.jsonl"] * 3 / 7, abs=0.01)
-    # The same labels count in what the model is tuned to, and what it assigns is evaluated to be.
-    result = run("tune", "model", "more.jsonl", "--json")
-    assert (result.exit_code, result.stderr) == (0, note)
-    run("predict", "-q", "model", "more.jsonl", "-o", "p.jsonl")
-    printed = json.loads(run("evaluate", "-q", "p.jsonl", "more.jsonl", "--train", "model", "--json").stdout)
-    assert printed["F1_micro"] == pytest.approx(json.loads(result.stdout)["value"])
-    assert printed["recall_micro"] < 0.5
-    assert run("evaluate", "p.jsonl", "more.jsonl", "--train", "model").stderr.splitlines()[0] == note.strip()
 
 
 @pytest.mark.parametrize(

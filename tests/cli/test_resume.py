@@ -47,7 +47,7 @@ def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
     assert result.stderr.startswith("model: resuming after 7 of 15 steps of training\nmodel: trained in ")
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
-    assert sorted(os.listdir("model")) == ["README.md", "arrays", "model.json"]
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
 
 
 def test_a_trained_model_is_not_replaced_by_resuming(workdir):
@@ -141,7 +141,7 @@ def test_only_runs_of_less_than_a_minute_are_discarded_unasked(interrupt, second
         assert Path("model/checkpoint.npz").read_bytes() == before
         result = run("train", "data", "model", *options, "--no-resume", "-q")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert sorted(os.listdir("model")) == ["README.md", "arrays", "model.json"]
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
 
 
 def test_preprocessing_leaves_an_interrupted_run_alone(interrupt):

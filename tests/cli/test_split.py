@@ -248,13 +248,3 @@ def test_the_next_command_has_the_options_that_the_parts_need():
     # From then on the model knows them.
     assert run("predict", "MODEL", "my parts", "-o", "out.jsonl", "-q").exit_code == 0
     assert run("split", "-q", *columns, "my rows.csv", "quiet").stderr == ""
-
-
-def test_stratified_is_named_where_it_would_help():
-    labels = [f"l{number // 2}" for number in range(40)]
-    Path("pairs.csv").write_text("text,labels\n" + "".join(f"text,{label}\n" for label in labels))
-    Path("alone.csv").write_text("text,labels\n" + "".join(f"text,l{number}\n" for number in range(40)))
-    assert split("pairs.csv", "random")[1].endswith(" labels are in one part only; --stratified leaves fewer")
-    for method in "--stratified", "--in-order":
-        assert split("pairs.csv", method[2:], method)[1].endswith(" labels are in one part only")
-    assert split("alone.csv", "single")[1].endswith("40 of 40 labels are in one part only (40 have a single point)")

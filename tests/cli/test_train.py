@@ -1,6 +1,5 @@
 """`xmlgp train`: where its settings come from, what it reports, and how it fails."""
 
-import json
 import re
 import warnings
 from pathlib import Path
@@ -21,7 +20,6 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of
 from xmlgp.runs.interrupted import Destination, plan_run
 from xmlgp.runs.train import FolderTraining
-from xmlgp.training import trained
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -45,31 +43,6 @@ def test_the_command_gives_the_model_of_the_library():
     assert folder.description["data"] == expected.description["data"]
     for name, array in expected.arrays("").items():
         np.testing.assert_array_equal(folder.array(name), array)
-
-
-def test_the_end_of_training_says_how_well_how_sure_and_what_next(monkeypatch):
-    write_dataset("data/train.txt", small_dataset(N=300))
-    # So few points cannot tell how sure the probabilities are.
-    well, unsure, commands = run("train", "data", "model", *SMALL).stderr.splitlines()
-    assert unsure == "model: 30 held-out points are too few to say how far probabilities are off"
-    shown = run("show", "model").stdout
-    assert unsure.removeprefix("model: ") in shown
-    assert "off on average" not in shown
-    monkeypatch.setattr(trained, "FEWEST", 0)
-    monkeypatch.setattr(trained, "CHANCE", 0.0)
-    _, sure, _ = run("train", "data", "model", *SMALL, "--overwrite").stderr.splitlines()
-    interval = r" \[[0-9.]+, [0-9.]+\]"
-    percent = rf"[0-9]+\.[0-9]%{interval}"
-    precision = rf"P@1 {percent}, P@3 {percent}, P@5 {percent} on 30 points held out of training \(95 % intervals\)"
-    assert re.fullmatch(rf"model: trained in [0-9.]+ s; {precision}", well)
-    errors = rf"[0-9.]+{interval} percentage points off on average \([0-9.]+{interval} before calibration\)"
-    assert re.match(f"model: probabilities are {errors}", sure)
-    measures = json.loads(run("show", "model", "--json").stdout)["intervals"]
-    assert list(measures) == ["P@1", "P@3", "P@5", "uncalibrated_ECE@5", "ECE@5"]
-    assert f"P@1 {measures['P@1']['value']:.1f}% [{measures['P@1']['interval'][0]:.1f}, " in well
-    assert commands == "model: next, `xmlgp predict model DATA`; `xmlgp show model` has the details"
-    assert well.partition("; ")[2] in run("show", "model").stdout
-    assert sure.removeprefix("model: ") in run("show", "model").stdout
 
 
 def test_a_faster_choice_is_named_where_training_is_slow(monkeypatch):

@@ -1,6 +1,5 @@
 """`xmlgp train --unknown`: the same model as in Python, resumed with the same file, and what such a model can do."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -40,21 +39,6 @@ def train(*options):
     return xmlgp.load("model").parameters
 
 
-@pytest.mark.parametrize("model", SETTINGS)
-def test_a_file_trains_the_model_that_the_matrix_does(model):
-    found = train(*SETTINGS[model], "--unknown", "unknown")
-    settings = xmlgp.load("model").settings
-    dataset = Dataset(DATASET.features, DATASET.labels, sp.csr_array(UNKNOWN))
-    expected = xmlgp.train(dataset, settings=settings).parameters
-    other = xmlgp.train(DATASET, settings=settings).parameters
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
-    assert not np.array_equal(found[next(iter(found))], other[next(iter(found))])
-    result = run("show", "model")
-    assert f"K 7, unknown pairs {UNKNOWN.sum()}, fingerprint" in result.output
-
-
 def test_a_file_without_unknown_labels_trains_the_usual_model():
     found = train(*SETTINGS["mlgpf"], "--unknown", "none")
     expected = xmlgp.train(DATASET, settings=xmlgp.load("model").settings).parameters
@@ -85,21 +69,6 @@ def test_training_continues_from_preprocessing_without_the_file():
     model = xmlgp.load("model")
     assert (model.settings.inducing, model.settings.inducing_count) == ("free", 5)
     assert model.data["unknown"] == UNKNOWN.sum()
-
-
-def test_models_with_unknown_labels_learn_on_or_say_why_not():
-    train(*SETTINGS["mlgpf"], "--unknown", "unknown")
-    write_dataset("more.txt", small_dataset(seed=4))
-    message = said(run("learn", "model", "more.txt", "-q"))
-    assert message == (
-        "the model was trained with unknown labels, which it would learn on as negative; train again on all points"
-    )
-    # Its training points are known, although the fingerprint is that of the unknown labels too.
-    message = said(run("tune", "model", "train.txt", "-q"))
-    assert "was trained on the points of train.txt" in message
-    train(*SETTINGS["bmlpl"], "--unknown", "unknown", "--overwrite")
-    assert run("learn", "model", "more.txt", "-q").exit_code == 0
-    assert json.loads(Path("model/model.json").read_text())["data"]["unknown"] == UNKNOWN.sum()
 
 
 def test_gpc_leaves_points_with_an_unknown_label_out():

@@ -60,7 +60,6 @@ def test_answers_have_uri_and_label():
     table = run("predict", "-q", "model", "new.jsonl", "-k", "1", "--format", "tsv").stdout.splitlines()
     best = answers()[0][0]
     assert table[:2] == ["id\turi\tlabel\tprobability", f"k0\t{best['uri']}\t{best['label']}\t{best['probability']}"]
-    assert "names     of labels and features; preferred labels of a vocabulary" in run("show", "model").stdout
     assert run("report", "-q", "model", "train.jsonl", "-o", "page.html").exit_code == 0
     assert "the red" in Path("page.html").read_text()
     assert ModelFolder("model").names.labels == list(URIS.values())
@@ -167,7 +166,6 @@ def test_all_names_of_a_concept_are_one_label(workdir):
     assert "known labels     100.0% of 2 assignments\n" in run("learn", "model", "new.jsonl", "--dry-run").stdout
     assert run("predict", "-q", "model", "new.jsonl", "-o", "answers.jsonl").exit_code == 0
     for command in (
-        ["tune", "model", "new.jsonl"],
         ["report", "model", "new.jsonl"],
         ["evaluate", "answers.jsonl", "new.jsonl", "--train", "model"],
         ["learn", "model", "new.jsonl"],

@@ -133,11 +133,7 @@ def test_replacing_a_model_keeps_only_the_given_arrays(tmp_path):
     assert_same(second.array("preprocess.a"), np.ones(3))
     assert_same(second.array("parameters.c"), np.zeros(4))
     assert second.array("preprocess.b") is None
-    assert set(files(tmp_path)) == {
-        "model.json",
-        "README.md",
-        *(entry["file"] for entry in second.entries("").values()),
-    }
+    assert set(files(tmp_path)) == {"model.json", *(entry["file"] for entry in second.entries("").values())}
     assert_same(held, np.ones(2))  # open arrays of the earlier model stay readable
 
 
@@ -149,7 +145,7 @@ def test_other_files_are_kept(tmp_path):
     (tmp_path / "arrays" / "parameters.left.behind.01234567.npy").write_text("by an interrupted run")
     for _ in range(2):
         folder = write(tmp_path, {"parameters.a": np.ones(2)})
-    assert set(files(tmp_path)) == {*others, "model.json", "README.md", folder.entries("")["parameters.a"]["file"]}
+    assert set(files(tmp_path)) == {*others, "model.json", folder.entries("")["parameters.a"]["file"]}
 
 
 def test_fingerprints_are_those_of_the_content():

@@ -86,48 +86,6 @@ def test_data_that_a_model_cannot_be_trained_on_are_refused_and_nothing_is_writt
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "part"),
-    [
-        (FREE, r"the latent functions \(fewer factors lower that\)"),
-        (
-            replace(FEATURES, label_weights=None),
-            r"the covariances of exact GP regression \(regression_points=0 avoids that\)$",
-        ),
-    ],
-    ids=["inducing inputs", "regression"],
-)
-def test_training_that_does_not_fit_into_memory_is_refused_before_preprocessing(tmp_path, monkeypatch, settings, part):
-    dataset = small_dataset()
-    needed = sum(part.size for part in MODELS["mlgpf"].memory(settings, dataset))
-    monkeypatch.setattr("xmlgp.model.available_memory", lambda: needed - 1)
-    message = rf"^training needs at least 0\.0 GB of memory, but 0\.0 GB are available: .*0\.0 GB for {part}"
-    for path in (tmp_path, None):
-        with pytest.raises(SettingsError, match=message):
-            train(dataset, path, settings=settings)
-    assert not snapshot(tmp_path)
-    for available in (needed, None):
-        monkeypatch.setattr("xmlgp.model.available_memory", lambda available=available: available)
-        train(dataset, settings=settings)
-
-
-def test_an_interrupted_run_that_does_not_fit_into_memory_is_kept(tmp_path, monkeypatch):
-    def fail(*arguments):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as context:
-        context.setattr(train_module, "preprocess_data", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train(small_dataset(), tmp_path, settings=FREE)
-    before = snapshot(tmp_path)
-    assert before
-    monkeypatch.setattr("xmlgp.model.available_memory", lambda: 0)
-    for resume in (None, True, False):
-        with pytest.raises(SettingsError, match="^training needs at least"):
-            train(small_dataset(), tmp_path, settings=FREE, resume=resume)
-        assert snapshot(tmp_path) == before
-
-
 def test_the_stored_basis_has_the_memory_order_of_products(tmp_path):
     folder = preprocess(small_dataset(), tmp_path, settings=SUBSPACE)
     assert stored_preprocessing(folder).basis.T.flags.c_contiguous
@@ -190,7 +148,7 @@ def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
     same(model.preprocessed.inducing, preprocessed(dataset, settings).inducing)
     # Nothing of the earlier model is left.
     named = {entry["file"] for entry in model.folder.entries("").values()}
-    assert {str(file) for file in snapshot(tmp_path)} == {"README.md", "model.json", *named}
+    assert {str(file) for file in snapshot(tmp_path)} == {"model.json", *named}
 
 
 @pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained"])

@@ -33,7 +33,6 @@ COMMANDS = {
     "learn": ("learn rows data/test.txt", ["train"]),
     "learn text": ("learn text test.jsonl", ["reading test.jsonl"]),
     "learn topics": ("learn topics data/test.txt", []),
-    "tune": ("tune rows data/test.txt", ["tune"]),
     "predict": ("predict rows data/test.txt -o new", ["predict"]),
     "predict on the terminal": ("predict rows data/test.txt", []),
     "predict text": ("predict text test.jsonl -o new", ["predict"]),
@@ -44,9 +43,7 @@ COMMANDS = {
     "fetch": ("fetch known --mirror mirror --into new", ["unpacking train.txt"]),
     "fetch what is there": ("fetch known --mirror mirror --into mirror", []),
     "show": ("show rows", []),
-    "topics": ("topics topics", []),
-    "settings": ("settings mlgpf", []),
-    "plot": ("plot bound rows -o new.svg", []),
+    "show topics": ("show topics --topics", []),
     "a malformed file": ("train malformed.txt new", ["reading malformed.txt"]),
     "wrong usage": ("train data", []),
 }

@@ -11,11 +11,9 @@ from xmlgp.bmlpl.counts import Positives, reveal_labels
 from xmlgp.bmlpl.inference import EM, infer_activations
 from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
-from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.progress import Progress, silent
@@ -25,7 +23,7 @@ from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.trained import Earlier, Trained
 
-__all__ = ["Learning", "learn", "memory_of_learning"]
+__all__ = ["Learning", "learn"]
 
 #: Iterations for each chunk of the points. Twice as many change little.
 ITERATIONS = 10
@@ -57,22 +55,6 @@ def learn(
     labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS, earlier.N))
     parameters, history = Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints)
     return Trained(parameters, history)
-
-
-def memory_of_learning(earlier: Earlier[BMLPLSettings], dataset: Dataset) -> list[MemoryPart]:
-    """Return the largest arrays of a step: what is T wide by feature, by label and by point."""
-    N, D, K = dataset.shape
-    T = len(earlier.parameters["shapes"])
-    points = min(N, _chunk_size(earlier.settings, T))
-    used = len(np.unique(dataset.features.sparse.indices)) * points // max(1, N)
-    row = np.dtype(earlier.settings.dtype).itemsize * T
-    return [
-        # W and counts of all features and labels; of a chunk, W, its prior mean and precisions, and the arrays of
-        # conjugate gradients.
-        MemoryPart("the weights and counts of topics", row * (D + K + 8 * used)),
-        # Counts, activations and the arrays of `LeastSquares`.
-        MemoryPart("the topics of the points", row * 6 * points),
-    ]
 
 
 def _chunk_size(settings: BMLPLSettings, T: int) -> int:

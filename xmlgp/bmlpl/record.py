@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from xmlgp.bmlpl.settings import DEFAULT_TOPICS, BMLPLSettings
-from xmlgp.model import Model
-from xmlgp.runtime.late_imports import imported, imported_when_called
+from xmlgp.model import Model, late
 
 if TYPE_CHECKING:
     from xmlgp.data.dataset import Dataset
@@ -24,23 +24,21 @@ def _notes(settings: BMLPLSettings, dataset: Dataset) -> Iterator[str]:
 BMLPL = Model(
     settings=BMLPLSettings,
     summary="topics of labels, learned from positive labels alone",
-    preprocess=imported_when_called("xmlgp.preprocess.pipeline:weight_features"),
-    train=imported_when_called("xmlgp.bmlpl.train:train"),
-    load_predictor=lambda: imported("xmlgp.bmlpl.predictor:BMLPLPredictor"),
+    preprocess=late("xmlgp.preprocess.pipeline:weight_features"),
+    train=late("xmlgp.bmlpl.train:train"),
+    load_predictor=lambda: resolve_name("xmlgp.bmlpl.predictor:BMLPLPredictor"),
     objective="log_posterior",
     epoch="iteration",
     papers="[B]",
     burn_in=lambda settings: settings.burned if settings.inference == "gibbs" else 0,
-    memory=imported_when_called("xmlgp.bmlpl.train:memory"),
     notes=_notes,
     unset=lambda settings, N, D, K: {
         "topics": min(DEFAULT_TOPICS, K),
         "iterations": settings.passes,
         "burn_in": settings.burned,
     },
-    memory_of_learning=imported_when_called("xmlgp.bmlpl.learning:memory_of_learning"),
-    learn=imported_when_called("xmlgp.bmlpl.learning:learn"),
-    topics=imported_when_called("xmlgp.bmlpl.parameters:list_topics"),
+    learn=late("xmlgp.bmlpl.learning:learn"),
+    topics=late("xmlgp.bmlpl.parameters:list_topics"),
     takes_unknown=True,
     learns_after_unknown=True,
 )

@@ -10,10 +10,8 @@ from scipy.sparse import csr_array
 
 from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.inference import Problem
-from xmlgp.bmlpl.settings import DEFAULT_TOPICS, BMLPLSettings
-from xmlgp.data.dataset import Dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.features import Features
-from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.progress import Progress, silent
@@ -22,7 +20,7 @@ from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import EpochHook, Loop
 from xmlgp.training.trained import Trained, statistics_of
 
-__all__ = ["memory", "run_inference", "train"]
+__all__ = ["run_inference", "train"]
 
 
 def train(
@@ -63,18 +61,3 @@ def run_inference(
     problem = Problem(coordinates, labels, settings, unknown)
     loop = Loop(settings.method.load(), problem, np.random.default_rng(settings.seed))
     return loop.run(progress, after_epoch, checkpoints)
-
-
-def memory(settings: BMLPLSettings, dataset: Dataset) -> list[MemoryPart]:
-    """Return the largest arrays of an iteration: those T wide by feature, label or point; see `Model.memory`."""
-    N, D, K = dataset.shape
-    advice = "fewer topics lower that"
-    row = np.dtype(settings.dtype).itemsize * min(settings.topics or DEFAULT_TOPICS, K)
-    parts = [
-        # W and the arrays of conjugate gradients or Adam; topics and counts.
-        MemoryPart("the weights and counts of topics", row * (4 * D + 2 * K), advice)
-    ]
-    if settings.inference != "online-em":
-        # Counts, activations and the arrays of `LeastSquares`.
-        parts.append(MemoryPart("the topics of the points", row * 6 * N, advice))
-    return parts

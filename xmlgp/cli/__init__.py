@@ -4,85 +4,52 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import importlib
 import io
 import os
 import re
 import signal
 import sys
-import traceback
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import IO, Any
 
 import click
 
-from xmlgp.cli.help import Context
 from xmlgp.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
-from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
-from xmlgp.runtime.logs import end_work, is_json, log_libraries, use_log, write_json
-from xmlgp.runtime.memory import check_address_space
+from xmlgp.runtime.interrupts import Interrupted, handle_signals, ignore_signals
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.runtime.untrusted_text import ForTerminal, visible
 from xmlgp.version import __version__
 
-__all__ = ["COMMANDS", "CONTEXT_SETTINGS", "SECTIONS", "Command", "main", "with_options"]
+__all__ = ["COMMANDS", "CONTEXT_SETTINGS", "Command", "main", "with_options"]
 
-#: Subcommands in groups, both in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used,
-#: so that `xmlgp --help` need not import SciPy.
-SECTIONS = {
-    "Data": {
-        "fetch": "Download a data set of the catalogue.",
-        "split": "Divide data into training and test points.",
-        "vectorize": "Turn a corpus of text into a data set.",
-        "preprocess": "Prepare a data set for training.",
-    },
-    "Models": {
-        "train": "Train a model.",
-        "learn": "Go on with a trained model.",
-        "tune": "Choose how many labels to assign.",
-        "search": "Compare settings of models.",
-    },
-    "Use": {
-        "predict": "Score points with a trained model.",
-        "serve": "Suggest labels over HTTP.",
-        "pack": "Write a model as one file.",
-    },
-    "Look": {
-        "report": "Write a page about a model.",
-        "evaluate": "Compare scores with the true labels.",
-        "compare": "Compare the scores of two methods.",
-        "plot": "Plot training and calibration.",
-        "show": "Describe a model folder.",
-        "topics": "List the labels of each topic.",
-        "settings": "List the settings of models.",
-    },
-    "Setup": {"completion": "Complete commands in a shell.", "doctor": "Describe the installation for a report."},
+#: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used, so that
+#: `xmlgp --help` need not import SciPy.
+COMMANDS = {
+    "fetch": "Download a data set of the catalogue.",
+    "split": "Divide data into training and test points.",
+    "vectorize": "Turn a corpus of text into a data set.",
+    "preprocess": "Prepare a data set for training.",
+    "train": "Train a model.",
+    "learn": "Go on with a trained model.",
+    "predict": "Score points with a trained model.",
+    "evaluate": "Compare scores with the true labels.",
+    "show": "Describe a model folder.",
+    "report": "Write a page about a model.",
+    "serve": "Suggest labels over HTTP.",
 }
-
-#: The line about each subcommand.
-COMMANDS = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
-#: The variable by which Click knows that a shell asks what completes a word.
-COMPLETION = "_XMLGP_COMPLETE"
-
 #: An argument of a Python function, as messages name it.
 ARGUMENT = re.compile(r"`(\w+)=(\w+|\*)`")
-
-#: The options of commands in the place of arguments that have no option of their name.
-OTHER_OPTIONS = {"`method=stratified`": "--stratified"}
 
 
 def with_options(text: str) -> str:
     """Return a message in a line, with the options of commands in the place of the arguments of functions."""
 
     def option(argument: re.Match[str]) -> str:
-        if other := OTHER_OPTIONS.get(argument[0]):
-            return other
         name = argument[1].replace("_", "-")
         flag = f"-{name}" if len(name) == 1 else f"--{name}"
         return {"True": flag, "False": f"--no-{name}"}.get(argument[2], f"{flag} {argument[2]}")
@@ -103,15 +70,12 @@ class Command(click.Command):
     ) -> click.Context:
         """Parse the arguments, which the context keeps as `obj`, or print the help."""
         _prepare_streams()
-        if parent is None:
-            use_log(_log_of(args))
-        with _errors_logged(), _errors_shown():
-            return super().make_context(info_name, args, parent, obj=list(args), **extra)
+        return super().make_context(info_name, args, parent, obj=list(args), **extra)
 
     def invoke(self, context: click.Context) -> object:
         """Run the parsed command, and handle its signals and errors."""
         # Twice, because a second signal may arrive while the first is handled.
-        with handle_signals(), _errors_logged(), _errors_shown(), _errors_shown():
+        with handle_signals(), _errors_shown(), _errors_shown():
             result = super().invoke(context)
             # At exit Python would print a full disk as an ignored exception.
             if sys.stdout is not None:  # closed
@@ -121,15 +85,6 @@ class Command(click.Command):
 
 class _Commands(Command, click.Group):
     """The group of all subcommands. It imports a subcommand when it is called."""
-
-    context_class = Context
-
-    def main(self, *arguments: Any, **extra: Any) -> Any:  # noqa: ANN401, as Click has it
-        """Run the command line, or complete it for a shell."""
-        if COMPLETION in os.environ:
-            # The classes that complete.
-            importlib.import_module("xmlgp.cli.shells")
-        return super().main(*arguments, **extra)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -146,45 +101,18 @@ class _Commands(Command, click.Group):
             raise click.UsageError(f"No such command {name!r}. Did you mean {near}?", context)
         return super().resolve_command(context, arguments)
 
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in their sections, and then the options."""
-        names_width = max(map(len, COMMANDS))
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(names_width), summary) for name, summary in commands.items()])
-        click.Command.format_options(self, context, formatter)
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _command(name: str) -> click.Command:
     """Return a subcommand, whose module is imported."""
     # Before the first import of NumPy.
     prefer_avx512()
-    # The command that describes the machine needs no NumPy, and says what is short.
-    if "numpy" not in sys.modules and name != "doctor":
-        check_address_space("the libraries of xmlgp", os.cpu_count() or 1)
-    module = f"xmlgp.cli.{name}"
-    if module not in sys.modules:
-        # A signal within an import could be lost: Python raises it where no code can catch it.
-        with defer_signals(), _uncollected():
-            importlib.import_module(module)
-    command: click.Command = getattr(sys.modules[module], name)
+    command: click.Command = getattr(importlib.import_module(f"xmlgp.cli.{name}"), name)
     return command
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let garbage collections leave out what the block imports, which stays: they would take a tenth of its time.
-
-    Garbage that there is at its end stays as well, with the files it holds open, so it is for the start of a program.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 def _prepare_streams() -> None:
@@ -202,7 +130,7 @@ def _prepare_streams() -> None:
 
 @contextlib.contextmanager
 def _errors_shown() -> Iterator[None]:
-    """Turn errors of users and of their machines into click's errors, which are printed as one sentence."""
+    """Turn errors of users and of their machines into Click's errors, which are printed as one sentence."""
     try:
         with _bars_ended(), memory_errors_reported():
             yield
@@ -225,35 +153,10 @@ def _errors_shown() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise _ended(Interrupted(signal.SIGINT)) from error
     except click.ClickException as error:
-        _check_setting(error)
-        # A text of click itself, in one line; the help, which a command without arguments shows, has many.
+        # A text of Click itself, in one line; the help, which a command without arguments shows, has many.
         if not isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.message = visible(error.message)  # type: ignore[misc]  # Click calls it final
         raise
-
-
-@contextlib.contextmanager
-def _errors_logged() -> Iterator[None]:
-    """Let what ends a command, whatever it is, be a line of its log if that is JSON."""
-    if not is_json():
-        yield
-        return
-    try:
-        with log_libraries():
-            yield
-    except click.ClickException as error:
-        raise _Logged(error.format_message(), error.exit_code) from error
-    except (click.exceptions.Exit, click.Abort):
-        raise
-    except Exception as error:
-        raise _Logged(traceback.format_exc(), 1) from error
-
-
-def _log_of(arguments: Sequence[str]) -> str:
-    """Return the form of the log that arguments ask for: what is wrong with them is logged, too."""
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    is_json = "--log=json" in options or ("--log", "json") in pairwise(options)
-    return "json" if is_json else "text"
 
 
 def _describe(error: OSError) -> str:
@@ -277,12 +180,8 @@ def _ended(error: Interrupted) -> click.exceptions.Exit:
     ignore_signals()
     _abandon_stdout()
     with contextlib.suppress(OSError):  # the terminal may be gone
-        message = f"interrupted; {error.advice}" if error.advice else "interrupted"
-        if is_json():
-            write_json(level="error", message=message, status=error.status)
-        else:
-            end_bars(echoed=True)
-            click.echo(message, err=True)
+        end_bars(echoed=True)
+        click.echo(f"interrupted; {error.advice}" if error.advice else "interrupted", err=True)
     return click.exceptions.Exit(error.status)
 
 
@@ -292,23 +191,9 @@ def _bars_ended() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        end_work()
         with contextlib.suppress(OSError):
             end_bars()
         raise
-
-
-def _check_setting(error: click.ClickException) -> None:
-    """Raise wrong usage that says what to do if the error is an unknown option with the name of a setting."""
-    if not isinstance(error, click.NoSuchOption):
-        return
-    name = error.option_name.lstrip("-").replace("-", "_")
-    if error.ctx and any("--set" in param.opts for param in error.ctx.command.params):
-        from xmlgp.models import MODELS, fields_of  # noqa: PLC0415, which imports NumPy
-
-        if any(name in fields_of(model) for model in MODELS):
-            text = f"{name} is a setting without an option of its own; use --set {name}=VALUE."
-            raise click.UsageError(text, error.ctx) from error
 
 
 class _AtLine(click.ClickException):
@@ -316,17 +201,6 @@ class _AtLine(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, err=True)
-
-
-class _Logged(click.ClickException):
-    """An error that is printed as a line of JSON."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.exit_code = status  # type: ignore[misc]  # Click says that it is of the class
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        write_json(level="error", message=self.message, status=self.exit_code)
 
 
 def _abandon_stdout() -> None:

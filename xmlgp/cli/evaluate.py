@@ -12,9 +12,7 @@ from typing import Any
 import click
 
 from xmlgp import api
-from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
-    COLUMNS,
     INPUT,
     NonEmptyPath,
     OptionValue,
@@ -42,102 +40,55 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
     return ks
 
 
-ks_option = option(
+ks_option = click.option(
     "-k",
     "ks",
     callback=_parse_ks,
     default="1,3,5",
     show_default=True,
     metavar="K,K,...",
-    group="Measures",
     help="Values of k for the measures @k.",
 )
 
-filter_option = option(
+filter_option = click.option(
     "--filter-labels",
     type=INPUT,
     metavar="FILE",
-    group="Data",
     help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
 )
 
 
-@click.command(
-    cls=Subcommand,
-    common=[
-        "-k",
-        "--auc",
-        "--calibration",
-        "--macro",
-        "--deciles",
-        "--train",
-        *COLUMNS,
-        "--by-label",
-        "--json",
-        "--quiet",
-    ],
-)
+@click.command()
 @click.argument("scores", type=INPUT)
 @click.argument("data", type=INPUT)
-@option(
+@click.option(
     "--train",
     type=INPUT,
-    group="Data",
     help="Training data or a model, for names of labels, PSP and PSnDCG. Its numbers of points per label are also for "
     "--reliability, --deciles and --by-label.",
 )
 @ks_option
-@option("--propensity-a", type=POSITIVE, callback=check_finite, group="Measures", help="A of the propensity model.")
-@option("--propensity-b", type=POSITIVE, callback=check_finite, group="Measures", help="B of the propensity model.")
-@option(
-    "--auc",
-    is_flag=True,
-    group="Measures",
-    help="Also print the area under the ROC curve: micro, macro and per instance.",
-)
-@option(
-    "--calibration", is_flag=True, group="Measures", help="Also print log loss and calibration error of probabilities."
-)
-@option(
-    "--reliability",
-    is_flag=True,
-    group="Measures",
-    help="Also print mean probability and share of true labels, by rank.",
-)
-@option(
-    "--macro",
-    is_flag=True,
-    group="Measures",
-    help="Also print recall, coverage, and macro precision, recall and F1, each @k.",
-)
-@option(
-    "--deciles",
-    is_flag=True,
-    group="Measures",
-    help="Also print P and recall @k by how frequent labels are in training.",
-)
-@option(
+@click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
+@click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
+@click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
+@click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
+@click.option("--reliability", is_flag=True, help="Also print mean probability and share of true labels, by rank.")
+@click.option("--macro", is_flag=True, help="Also print recall, coverage, and macro precision, recall and F1, each @k.")
+@click.option("--deciles", is_flag=True, help="Also print P and recall @k by how frequent labels are in training.")
+@click.option(
     "--by-label",
     type=NonEmptyPath(),
     metavar="FILE",
-    group="Output",
     help="Also write a table with a row for each label: .csv, .tsv, .xlsx or .parquet.",
 )
-@option(
+@click.option(
     "--assigned/--ranking",
     default=None,
-    group="Measures",
     help="Take the labels in SCORES as assigned, for precision, recall and F1, or as a ranking.  [default: as SCORES "
     "says]",
 )
 @filter_option
-@option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    group="Output",
-    help="Print one JSON object, in full precision, with `intervals`.",
-)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
 @reading_options()
 def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA.

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import click
 
-from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import NonEmptyPath, Note, quiet_option
-from xmlgp.cli.shells import complete_names
 from xmlgp.data.catalogue import Catalogue, load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
 from xmlgp.runtime.progress import Progress
@@ -16,13 +12,8 @@ from xmlgp.runtime.progress import Progress
 __all__ = ["fetch"]
 
 
-def _names() -> Iterable[tuple[str, str]]:
-    """Return the names of the data sets, each with its title."""
-    return [(name, entry.title) for name, entry in load_catalogue().entries.items()]
-
-
-@click.command(cls=Subcommand)
-@click.argument("name", required=False, shell_complete=complete_names(_names))
+@click.command()
+@click.argument("name", required=False)
 @click.option(
     "--into", type=NonEmptyPath(file_okay=False), default="data", show_default=True, help="Folder for data sets."
 )

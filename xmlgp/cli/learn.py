@@ -2,8 +2,6 @@
 
 import click
 
-from xmlgp import api
-from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
@@ -17,11 +15,12 @@ from xmlgp.cli.options import (
     threads_option,
     vocabulary_options,
 )
+from xmlgp.runs import learn as runs
 
 __all__ = ["learn"]
 
 
-@click.command(cls=Subcommand, common=["--quiet"])
+@click.command()
 @click.argument("model", type=NonEmptyPath())
 @click.argument("data", required=False, type=INPUT)
 @vocabulary_options
@@ -48,4 +47,4 @@ def learn(model: str, data: str | None, **options: OptionValue) -> None:
     """
     check_standard_input(data, options["vocabulary"])
     with resume_advice(data):
-        api.learn(model, source_of(data, options), **options)
+        runs.learn(model, source_of(data, options), **options)

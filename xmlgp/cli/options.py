@@ -17,14 +17,12 @@ import click
 from click.core import ParameterSource
 
 from xmlgp.cli import with_options
-from xmlgp.cli.help import option
 from xmlgp.errors import SettingsError
 from xmlgp.inputs.source import Source
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.runtime.logs import LOGS, JsonProgress, level_and_message, write_json
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import Progress, between_bars, ignore, silent, terminal_progress
+from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from xmlgp.work.cluster import DaskCluster
 
 __all__ = [
-    "COLUMNS",
     "INPUT",
     "Cluster",
     "Decorator",
@@ -79,9 +76,6 @@ Decorator: TypeAlias = Callable[[Function], Function]
 
 #: A function that shows a message.
 Note: TypeAlias = Callable[[str], None]
-
-#: What shows notes, and what shows progress.
-Reports: TypeAlias = tuple[Note, Progress]
 
 #: The values of the `cluster_options` by name, which are arguments of `open_work`.
 Cluster: TypeAlias = dict[str, OptionValue]
@@ -146,23 +140,17 @@ def check_standard_input(*paths: str | None) -> None:
 def add_options(command: Function, options: Sequence[Decorator]) -> Function:
     """Return a command with more options, which its help lists in the order of `options`."""
     # The decorator that is applied last adds the option that comes first.
-    return functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
+    return functools.reduce(lambda decorated, decorate: decorate(decorated), reversed(options), command)
 
 
 def quiet_option(command: Function) -> Function:
-    """Add `--quiet` and `--log`; the command gets `progress` and `note`, which report on standard error, or nothing."""
+    """Add `--quiet`; the command gets `progress` and `note`, which report on standard error, or nothing."""
 
-    @option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
-    @option(
-        "--log",
-        type=click.Choice(LOGS),
-        default="text",
-        show_default=True,
-        help="Write notes, progress and errors on standard error as text, or as a JSON object a line.",
-    )
+    @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
-    def wrapped(quiet: bool, log: str, **options: OptionValue) -> object:
-        note, progress = _reports(quiet, log)
+    def wrapped(quiet: bool, **options: OptionValue) -> object:
+        note: Note = ignore if quiet else show_note
+        progress = terminal_progress(quiet)
         if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
             note(f"reading from the terminal; end with {END_OF_INPUT}")
             # Bars would be drawn over what is typed.
@@ -170,13 +158,6 @@ def quiet_option(command: Function) -> Function:
         return command(progress=progress, note=note, **options)
 
     return wrapped
-
-
-def _reports(quiet: bool, log: str) -> Reports:
-    """Return what shows notes, and what shows progress."""
-    if quiet:
-        return ignore, silent
-    return (_log_note, JsonProgress) if log == "json" else (show_note, terminal_progress())
 
 
 def _reads_standard_input() -> bool:
@@ -193,25 +174,20 @@ def show_note(text: str) -> None:
         click.echo(with_options(text), err=True)
 
 
-def _log_note(text: str) -> None:
-    """Write a note as `show_note` does, as a line of JSON."""
-    write_json(**level_and_message(with_options(text)))
-
-
 def _seconds(context: click.Context, option: click.Parameter, minutes: float) -> float:
     """Convert the minutes of an option to seconds, as a callback."""
     check_finite(context, option, minutes)
     return 60 * minutes
 
 
-cache_option = option(
+cache_option = click.option(
     "--cache/--no-cache",
     default=True,
     show_default=True,
     help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
 )
 
-checkpoint_option = option(
+checkpoint_option = click.option(
     "--checkpoint-every",
     "checkpoint_seconds",
     type=click.FloatRange(0, MOST_MINUTES),
@@ -223,7 +199,7 @@ checkpoint_option = option(
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
 
-overwrite_option = option(
+overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace the model in MODEL even if it was trained on other data."
 )
 
@@ -231,7 +207,7 @@ overwrite_option = option(
 def threads_option(command: Function) -> Function:
     """Add `--threads`, which limits the threads of the whole command."""
 
-    @option(
+    @click.option(
         "--threads",
         type=click.IntRange(1, MOST_THREADS),
         metavar="N",
@@ -247,12 +223,12 @@ def threads_option(command: Function) -> Function:
 
 #: The options that `cluster_options` adds.
 CLUSTER = [
-    option(
+    click.option(
         "--scheduler",
         metavar="ADDRESS",
         help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
     ),
-    option(
+    click.option(
         "--workers",
         type=click.IntRange(1),
         metavar="N",
@@ -286,38 +262,27 @@ def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
         yield work
 
 
-#: The options by which most people say where a corpus has its texts and labels.
-COLUMNS = ("--text-column", "--label-column", "--label-separator")
-
 #: What follows a default where a trained model may know another.
 OR_KNOWN = ", or that of MODEL"
 
 
 #: The options that say how a corpus is read. Their parameters have the names of the fields of `CorpusOptions`.
 READING = [
-    option(
+    click.option(
         "--corpus-format",
         "format",
         type=click.Choice(list(FORMATS)),
-        group="Data",
         help="The format of the corpus.  [default: recognised by the first line and the ending of the name]",
     ),
-    option(
-        "--encoding",
-        metavar="NAME",
-        group="Data",
-        help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]",
+    click.option(
+        "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
     ),
-    option(
-        "--merge-ids",
-        is_flag=True,
-        group="Data",
-        help="Make rows of the same identifier one document with the labels of all.",
+    click.option(
+        "--merge-ids", is_flag=True, help="Make rows of the same identifier one document with the labels of all."
     ),
-    option(
+    click.option(
         "--quotes/--no-quotes",
         default=None,
-        group="Data",
         help="With --quotes, a field of a table in quotes may have separators and line ends; with --no-quotes, a quote "
         "is a character like others.  [default: --quotes for commas; with tabs, quotes count where they balance within "
         "a line]",
@@ -334,53 +299,47 @@ def _columns(with_model: bool) -> list[Decorator]:
     known = "that of MODEL or " if with_model else ""
     known_ones = "  [default: those of MODEL]" if with_model else ""
     return [
-        option(
+        click.option(
             "--text-column",
             "text",
             multiple=True,
             metavar="NAME",
-            group="Data",
             help="The column or JSON field with the text. If it is given several times, the texts are joined.  "
             f"[default: text{or_known}]",
         ),
-        option(
+        click.option(
             "--label-column",
             "labels",
             multiple=True,
             metavar="NAME",
-            group="Data",
             help="The column or JSON field with the labels. If it is given several times, a document has the labels of "
             f"all.  [default: labels{or_known}]",
         ),
-        option(
+        click.option(
             "--label-columns",
             "flags",
             multiple=True,
             metavar="PATTERN|FIRST:LAST",
-            group="Data",
             help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first "
             f"and the last one, as in animals:home, or 3:22 by their numbers. It may be given several times."
             f"{known_ones}",
         ),
-        option(
+        click.option(
             "--label-separator",
             "separator",
             metavar="TEXT",
-            group="Data",
             help="What separates labels within their column.  [default: ; in tables, none in JSON]",
         ),
-        option(
+        click.option(
             "--id-column",
             "id",
             metavar="NAME",
-            group="Data",
             help=f"The column or JSON field with the identifier.  [default: {known}id, if there is one]",
         ),
-        option(
+        click.option(
             "--columns",
             "header",
             metavar="NAMES",
-            group="Data",
             help=f"The names of the columns of a table without a header, such as id,labels,text.{known_ones}",
         ),
     ]
@@ -414,15 +373,14 @@ def corpus_options(with_model: bool = False) -> Decorator:
 def encoder_options(with_model: bool = False) -> Decorator:
     """Add `--encoder` and `--download`; an empty name is refused. See `corpus_options`."""
     options = [
-        option(
+        click.option(
             "--encoder",
             metavar="NAME|PATH",
-            group="Text",
             help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
             "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
             f"'xmlgp[encode-transformers]'.  [default: none{OR_KNOWN if with_model else ''}]",
         ),
-        option("--download", is_flag=True, group="Text", help="Download the encoder if it is not on this machine."),
+        click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine."),
     ]
 
     def decorate(command: Function) -> Function:
@@ -439,41 +397,36 @@ def encoder_options(with_model: bool = False) -> Decorator:
 
 #: The options that `analysis_options` adds.
 ANALYSIS = [
-    option(
+    click.option(
         "--analyzer",
         type=click.Choice(ANALYZERS),
         default="word",
         show_default=True,
-        group="Text",
         help="Features of text are words of at least two letters or digits, characters, characters within words "
         "(char-wb), or none, with dense features alone.",
     ),
-    option(
+    click.option(
         "--ngrams",
         default="1",
         show_default=True,
         metavar="N|N-N",
-        group="Text",
         help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
     ),
-    option(
+    click.option(
         "--min-count",
         type=click.IntRange(1),
         default=1,
         show_default=True,
-        group="Text",
         help="Leave out features that occur less often.",
     ),
-    option(
+    click.option(
         "--max-features",
         type=click.IntRange(1),
-        group="Text",
         help="Keep only the most frequent features, at most so many.  [default: all]",
     ),
-    option(
+    click.option(
         "--stop-words",
         metavar="LANGUAGE",
-        group="Text",
         help="Leave out the stop words of a language, such as english. Other languages need pip install "
         "'xmlgp[text]'.  [default: none]",
     ),
@@ -510,18 +463,16 @@ def analysis_options(command: Function) -> Function:
 
 #: The options that `vocabulary_options` adds.
 VOCABULARY = [
-    option(
+    click.option(
         "--vocabulary",
         type=INPUT,
         metavar="FILE",
-        group="Data",
         help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, .csv with the columns uri and "
         "label_en, or SKOS (.ttl, .rdf, .nt; pip install 'xmlgp[text]').",
     ),
-    option(
+    click.option(
         "--vocabulary-language",
         metavar="LANGUAGE",
-        group="Data",
         help="The language of preferred labels.  [default: en if there is one, otherwise that of most labels]",
     ),
 ]
@@ -535,12 +486,11 @@ def vocabulary_options(command: Function) -> Function:
 def dense_option(command: Function) -> Function:
     """Add `--dense`; the command gets the files as `dense`, a tuple, or None."""
 
-    @option(
+    @click.option(
         "--dense",
         type=NonEmptyPath(),
         multiple=True,
         metavar="FILE",
-        group="Data",
         help="Dense features beside those of DATA, such as embeddings. FILE has a row for each point: .npy, or "
         ".npz with one array or a CSR matrix. Give it again for another block.  [default: those in data.yaml of a "
         "folder DATA]",
@@ -552,11 +502,10 @@ def dense_option(command: Function) -> Function:
     return wrapped
 
 
-unknown_option = option(
+unknown_option = click.option(
     "--unknown",
     type=INPUT,
     metavar="FILE",
-    group="Data",
     help="The labels that nobody judged, a line for each point of DATA: they are unknown, not negative, and training "
     "leaves them out. Numbers as in 3,17, `label:1` pairs, or the names of a corpus; an empty line for none.",
 )

@@ -6,9 +6,6 @@ import sys
 
 import click
 
-from xmlgp import api
-from xmlgp.api import BAD_LINES, RANKED
-from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -31,109 +28,83 @@ from xmlgp.prediction.label_formats import FORMATS, format_of
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS, RECALL
 from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.prediction.table_output import TABLES
+from xmlgp.runs import predict as runs
+from xmlgp.runs.predict import BAD_LINES, RANKED
 from xmlgp.runtime.progress import silent
 
 __all__ = ["predict"]
 
 
-@click.command(
-    cls=Subcommand,
-    common=[
-        "-k",
-        "--threshold",
-        "--limit",
-        "--assign",
-        "--only",
-        "--out",
-        "--format",
-        "--explain",
-        "--text-column",
-        "--quiet",
-    ],
-)
+@click.command()
 @click.argument("model", type=NonEmptyPath())
 @click.argument("data", type=INPUT)
-@option(
+@click.option(
     "-k",
     "k",
     callback=label_count,
     metavar="K|ALL",
-    group="Labels",
     help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}, or what `xmlgp tune` chose]",
 )
-@option(
+@click.option(
     "--threshold",
     type=float,
     callback=check_finite,
     metavar="SCORE",
-    group="Labels",
     help="Assign the labels with at least this score.",
 )
-@option("--limit", type=click.IntRange(1), metavar="K", group="Labels", help="Assign at most K labels to a point.")
-@option(
+@click.option("--limit", type=click.IntRange(1), metavar="K", help="Assign at most K labels to a point.")
+@click.option(
     "--assign",
     is_flag=True,
-    group="Labels",
     help="Assign to each point the labels with the highest expected F1, given the probabilities of all labels.",
 )
-@option(
+@click.option(
     "--optimise",
     metavar="MEASURE",
-    group="Labels",
     help="Choose the labels of each point for a measure of all points together: macro-f1@K, coverage@K or psp@K, such "
     "as macro-f1@5.",
 )
-@option("--only", type=INPUT, metavar="FILE", group="Labels", help="Consider the labels in FILE only, one a line.")
-@option("--without", type=INPUT, metavar="FILE", group="Labels", help="Leave out the labels in FILE, one a line.")
-@option(
-    "-o",
-    "--out",
-    type=NonEmptyPath(allow_dash=True),
-    default="-",
-    show_default=True,
-    group="Output",
-    help="The output file.",
+@click.option("--only", type=INPUT, metavar="FILE", help="Consider the labels in FILE only, one a line.")
+@click.option("--without", type=INPUT, metavar="FILE", help="Leave out the labels in FILE, one a line.")
+@click.option(
+    "-o", "--out", type=NonEmptyPath(allow_dash=True), default="-", show_default=True, help="The output file."
 )
-@option(
+@click.option(
     "--format",
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
-    group="Output",
     help="The format of the output. It is a scores file, JSON Lines with an object for each point, or a table with a "
     "row for each label: separated by tabs or commas, an Excel workbook, or a Parquet file.  [default: told by the "
     "ending of --out, otherwise jsonl for text and scores for numbers]",
 )
-@option(
+@click.option(
     "--output",
     type=click.Choice(OUTPUTS),
-    group="Output",
     help="Scores, by which labels are ranked: the probability p, integrated over the posterior (bmlpl: over the "
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
 )
-@option(
+@click.option(
     "--approximate",
     type=click.FloatRange(0, 1, min_open=True),
     is_flag=False,
     flag_value=RECALL,
     metavar="[RECALL]",
-    group="Labels",
     help="Find the best labels by the index that a model of many labels has: about this share of the five best labels "
     f"of each point, {RECALL} if none is given. Write the option last, or with a RECALL. For up to {MAX_STREAMED} "
     "labels of a point.",
 )
-@option("--no-calibration", is_flag=True, group="Output", help="Write uncalibrated probabilities.")
-@option(
+@click.option("--no-calibration", is_flag=True, help="Write uncalibrated probabilities.")
+@click.option(
     "--explain",
     type=click.IntRange(1),
     metavar="N",
-    group="Output",
     help="Add for each label the N words, or other features, that speak most for it and against it. They come with "
     "their contributions to its utility; with dense features, also what words and each dense block contribute. It "
     "needs a linear kernel.",
 )
-@option("--with-std", is_flag=True, group="Output", help="Add the predictive standard deviation: label:score:std.")
-@option(
+@click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
+@click.option(
     "--bad-lines",
     type=click.Choice(BAD_LINES),
     default="stop",
@@ -141,7 +112,7 @@ __all__ = ["predict"]
     help="At a malformed line: stop, after the points before it are answered, skip it, or report it as "
     '{"id": ..., "error": ...} in JSON Lines.',
 )
-@option(
+@click.option(
     "--memory",
     type=click.IntRange(1),
     default=MEMORY,
@@ -217,5 +188,5 @@ def predict(
         options["progress"] = silent
     with work_of(cluster, note) as work:
         source = source_of(data, options)
-        predictions = api.predict(model, source, calibrated=not no_calibration, note=note, work=work, **options)
+        predictions = runs.predict(model, source, calibrated=not no_calibration, note=note, work=work, **options)
         predictions.write(out, output_format)

@@ -2,10 +2,7 @@
 
 import click
 
-from xmlgp import api
-from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import (
-    COLUMNS,
     INPUT,
     Cluster,
     NonEmptyPath,
@@ -23,14 +20,12 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
+from xmlgp.runs import train as runs
 
 __all__ = ["preprocess"]
 
 
-@click.command(
-    cls=Subcommand,
-    common=[*COLUMNS, "--min-count", "--stop-words", "--recipe", "--model", "--set", "--overwrite", "--quiet"],
-)
+@click.command()
 @click.argument("data", type=INPUT)
 @click.argument("model", type=NonEmptyPath())
 @settings_options(preprocess_only=True)
@@ -60,5 +55,5 @@ def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: O
     --overwrite. An interrupted run in MODEL is kept.
     """
     with work_of(cluster, note) as work:
-        folder = api.preprocess(source_of(data, options), model, note=note, work=work, **options)
+        folder = runs.preprocess(source_of(data, options), model, note=note, work=work, **options)
     note(f"{model}: {folder.stage}; continue with `{same_command('train')}`")

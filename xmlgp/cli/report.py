@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from xmlgp import api
-from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
-    COLUMNS,
     INPUT,
     NonEmptyPath,
     OptionValue,
@@ -22,48 +20,37 @@ from xmlgp.cli.options import (
 __all__ = ["report"]
 
 
-@click.command(cls=Subcommand, common=[*COLUMNS, "--train", "--out", "--title", "--quiet"])
+@click.command()
 @click.argument("model", type=NonEmptyPath())
 @click.argument("data", type=INPUT)
-@option(
+@click.option(
     "-o",
     "--out",
     type=NonEmptyPath(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
-    group="Output",
     help="The page, or - for standard output.",
 )
-@option(
+@click.option(
     "--train",
     type=INPUT,
-    group="Data",
     help="Training data or another model, for the frequency of labels and PSP.  [default: the points that MODEL knows]",
 )
-@option(
+@click.option(
     "--label-names",
     metavar="FILE",
     type=INPUT,
-    group="Data",
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
 )
-@option("--title", group="Output", help="Title of the page.  [default: the name of the folder MODEL]")
-@option(
+@click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
+@click.option(
     "--neighbours",
     type=click.IntRange(1),
     metavar="N",
-    group="Output",
     help="Show for each document the N training documents with the most similar dense features, such as embeddings, "
     "and their labels.",
 )
-@option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    group="Output",
-    help="Seed of the sample of documents.",
-)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @dense_option
 @reading_options(with_model=True)
 @encoder_options(with_model=True)

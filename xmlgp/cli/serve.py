@@ -7,14 +7,13 @@ import click
 from xmlgp import api
 from xmlgp.api import LOGS
 from xmlgp.cli import with_options
-from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import NonEmptyPath, OptionValue, check_finite, threads_option
 from xmlgp.serving.lines import write_text
 
 __all__ = ["serve"]
 
 
-@click.command(cls=Subcommand)
+@click.command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=NonEmptyPath())
 @click.option(
     "--host",

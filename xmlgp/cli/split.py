@@ -7,9 +7,7 @@ import shlex
 import click
 
 from xmlgp import api
-from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
-    COLUMNS,
     INPUT,
     NonEmptyPath,
     Note,
@@ -24,39 +22,29 @@ from xmlgp.runtime.progress import Progress, Reporter
 __all__ = ["split"]
 
 
-@click.command(
-    cls=Subcommand,
-    common=["--test", "--stratified", "--group-column", "--in-order", "--seed", "--overwrite", *COLUMNS, "--quiet"],
-)
+@click.command()
 @click.argument("data", type=INPUT)
 @click.argument("out", type=NonEmptyPath(file_okay=False))
-@option(
+@click.option(
     "--test",
     type=float,
     default=0.25,
     show_default=True,
     metavar="SHARE|N",
-    group="Split",
     help="The share of test points, below 1, or their number.",
 )
-@option(
-    "--stratified",
-    is_flag=True,
-    group="Split",
-    help="Give each label, also a rare one, the same share of its points in both parts.",
+@click.option(
+    "--stratified", is_flag=True, help="Give each label, also a rare one, the same share of its points in both parts."
 )
-@option(
+@click.option(
     "--group-column",
     "groups",
     metavar="NAME",
-    group="Split",
     help="Keep the documents with the same value in a column or JSON field in one part, such as those of an author.",
 )
-@option("--in-order", is_flag=True, group="Split", help="Take the last points for testing, such as the latest ones.")
-@option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, group="Split", help="Seed of the random choice."
-)
-@option("--overwrite", is_flag=True, help="Replace files in OUT.")
+@click.option("--in-order", is_flag=True, help="Take the last points for testing, such as the latest ones.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random choice.")
+@click.option("--overwrite", is_flag=True, help="Replace files in OUT.")
 @dense_option
 @reading_options()
 def split(

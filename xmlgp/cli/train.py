@@ -2,10 +2,7 @@
 
 import click
 
-from xmlgp import api
-from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
-    COLUMNS,
     INPUT,
     Cluster,
     NonEmptyPath,
@@ -27,37 +24,23 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
+from xmlgp.runs import train as runs
 
 __all__ = ["train"]
 
 
-@click.command(
-    cls=Subcommand,
-    common=[
-        *COLUMNS,
-        "--stop-words",
-        "--model",
-        "--recipe",
-        "--set",
-        "--epochs",
-        "--topics",
-        "--seed",
-        "--resume",
-        "--overwrite",
-        "--quiet",
-    ],
-)
+@click.command()
 @click.argument("data", type=INPUT)
 @click.argument("model", type=NonEmptyPath())
 @settings_options()
-@option(
+@click.option(
     "--resume/--no-resume",
     default=None,
     help="Resume the interrupted run in MODEL with its settings, or discard it and start a new one. With neither, "
     "resume a run of the same data and settings, and fail if another run of a minute or more would be discarded.",
 )
 @overwrite_option
-@option(
+@click.option(
     "--keep-points/--no-keep-points",
     default=True,
     show_default=True,
@@ -103,4 +86,4 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     """
     check_standard_input(data, options["vocabulary"], options["unknown"])
     with resume_advice(data), work_of(cluster, note) as work:
-        api.train(source_of(data, options), model, note=note, work=work, **options)
+        runs.train(source_of(data, options), model, note=note, work=work, **options)

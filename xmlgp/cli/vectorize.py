@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
-    COLUMNS,
     INPUT,
     NonEmptyPath,
     OptionValue,
@@ -22,18 +20,11 @@ from xmlgp.text.documents import CorpusOptions
 __all__ = ["vectorize"]
 
 
-@click.command(
-    cls=Subcommand, common=["--test", *COLUMNS, "--ngrams", "--min-count", "--max-features", "--stop-words", "--quiet"]
-)
+@click.command()
 @click.argument("path", metavar="CORPUS", type=INPUT)
 @click.argument("data", type=NonEmptyPath(file_okay=False))
-@option(
-    "--test",
-    "tests",
-    multiple=True,
-    type=INPUT,
-    group="Data",
-    help="A corpus of test documents; may be given several times.",
+@click.option(
+    "--test", "tests", multiple=True, type=INPUT, help="A corpus of test documents; may be given several times."
 )
 @corpus_options()
 @analysis_options

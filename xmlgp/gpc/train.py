@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features
-from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gpc.inference import TOLERANCE
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.preprocess.inputs import Inputs, Selected
@@ -23,7 +22,7 @@ from xmlgp.training.loop import EpochHook, Loop
 from xmlgp.training.optimisers import AdaDelta
 from xmlgp.training.trained import Trained
 
-__all__ = ["hyperparameters", "review", "run_inference", "train", "values_of_unset"]
+__all__ = ["review", "run_inference", "train", "values_of_unset"]
 
 #: A bound this far below zero, in nats a point, is worse than that of a constant prediction: log 2, and a tenth of it
 #: for the KL divergence.
@@ -89,9 +88,3 @@ def review(settings: GPCSettings, description: Mapping[str, Any]) -> Iterator[st
         gain = statistics.fmean(bounds[-tail:]) - statistics.fmean(bounds[-2 * tail : -tail])
         if gain > TOLERANCE * N * tail:
             yield f"the bound was still rising; more iterations would raise it further{advice}"
-
-
-def hyperparameters(parameters: Mapping[str, NDArray[np.floating]], widths: Mapping[str, int]) -> dict[str, float]:
-    """Return the learned hyperparameters, in the units of the (standardised) features."""
-    names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
-    return {symbol: float(bounded_exp(parameters[name])) for symbol, name in names.items()}

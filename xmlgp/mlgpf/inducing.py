@@ -18,15 +18,13 @@ from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_e
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, newton_start, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
-from xmlgp.mlgpf.stochastic import Stochastic, optimiser_of
-from xmlgp.model import COUNT_BYTES, MemoryPart
+from xmlgp.mlgpf.stochastic import Stochastic
 from xmlgp.training.minibatches import SAMPLERS, make_batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.data.dataset import Dataset
     from xmlgp.data.features import Features
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Inputs, Selected
@@ -187,22 +185,3 @@ class InducingMethod(MLGPFMethod):
         kernel = {name: Array(shapes[name.rpartition(".")[2]]) for name in self.latent.kernel.parameter_names()}
         posterior = dict(zip(self.posterior.parameter_names, map(Array, self.posterior.shapes), strict=True))
         return {ArrayGroup(inducing=Array("M J", FLOAT, is_not_empty), **kernel, **posterior): True}
-
-    def memory(self, dataset: Dataset) -> list[MemoryPart]:
-        """Return the largest arrays of training."""
-        settings = self.settings
-        copies = 1 + len(optimiser_of(settings).statistics)
-        itemsize = np.dtype(settings.dtype).itemsize
-        N, D, K = dataset.shape
-        loadings = copies * itemsize * K * settings.factor_count
-        if settings.inducing == "subspace":
-            name = "basis_size"
-            rows = min(settings.basis_size, N, D)
-        else:
-            name = "inducing_count"
-            rows = min(settings.inducing_count, N)
-        by_feature = max(COUNT_BYTES, itemsize * rows) * D
-        return [
-            MemoryPart("the latent functions", loadings, "fewer factors lower that"),
-            MemoryPart("what has values for each feature", by_feature, f"a smaller {name} lowers that"),
-        ]

@@ -16,9 +16,8 @@ from xmlgp.mlgpf.indexing import with_updated_index
 from xmlgp.mlgpf.learning_problem import LearningProblem
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.replay import ReplayBuffer, bounded
-from xmlgp.mlgpf.replay_selection import replays_all, select_replayed
-from xmlgp.model import MemoryPart
-from xmlgp.regression.fitting import add_points, bytes_of_adding
+from xmlgp.mlgpf.replay_selection import select_replayed
+from xmlgp.regression.fitting import add_points
 from xmlgp.regression.neighbours import NeighbourRegression, add_neighbours
 from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.data.dataset import Dataset
     from xmlgp.data.features import Features
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.pipeline import Preprocessed
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from xmlgp.training.checkpoints import CheckpointWriter
     from xmlgp.training.trained import Earlier
 
-__all__ = ["learn", "memory_of_learning"]
+__all__ = ["learn"]
 
 AnyRegression = TypeVar("AnyRegression", Regression, NeighbourRegression)
 
@@ -122,31 +120,3 @@ def _reweighted(regression: AnyRegression, earlier: Earlier[MLGPFSettings], weig
     ratio[: earlier.D] = weighting.idf[: earlier.D] / earlier.preprocessed.weighting.idf
     # Points keep their length, so the ratio of weights suffices.
     return regression._replace(features=scaled_features(regression.features, ratio))
-
-
-def memory_of_learning(earlier: Earlier[MLGPFSettings], dataset: Dataset) -> list[MemoryPart]:
-    """Return the largest arrays of learning on: copies of those of the model, and those of the batch."""
-    parameters = earlier.parameters
-    n, D, K = dataset.shape
-    advice = "a smaller batch lowers that"
-    buffer = ReplayBuffer.of(parameters, D, K)
-    copies = 0
-    if dataset.labels.nnz:
-        # The result; where steps over all points follow, whitened parameters and those before these steps.
-        copies = 3 if buffer and replays_all(buffer, n) else 1
-    regressions = ("regression.", "neighbours.")
-    kept = sum(value.nbytes for name, value in parameters.items() if not name.startswith(regressions))
-    # Rows of T and Φ: those that steps move, and all if there are new ones. Latent functions have rows of points.
-    present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features.sparse))
-    rows = n + len(present) + len(used)
-    if D > earlier.D or K > earlier.K:
-        rows += D + K
-    size = copies * kept + rows * parameters["loadings"][:1].nbytes
-    parts = [
-        MemoryPart("copies of the parameters", size, advice),
-        MemoryPart("the features of the batch", 8 * dataset.features.sparse.nnz, advice),
-    ]
-    if n and "regression.weights" in parameters:
-        size = bytes_of_adding(earlier.N, n, K, sum(dataset.features.widths))
-        parts.append(MemoryPart("the covariances of exact GP regression", size, advice))
-    return parts

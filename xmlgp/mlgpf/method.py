@@ -14,14 +14,12 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
-    from xmlgp.data.dataset import Dataset
     from xmlgp.data.features import Features
     from xmlgp.gp.bound import Batch, Bound
     from xmlgp.gp.inducing import InducingPrediction
     from xmlgp.gp.weight_space import WeightSpacePrediction
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.mlgpf.stochastic import Stochastic
-    from xmlgp.model import MemoryPart
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.inference import Inference
@@ -129,6 +127,3 @@ class MLGPFMethod(Protocol):
     @property
     def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
         """The arrays of the latent functions of a model; whether it must have them, see `arrays_fit`."""
-
-    def memory(self, dataset: Dataset) -> list[MemoryPart]:
-        """Return the largest arrays of training."""

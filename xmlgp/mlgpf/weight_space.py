@@ -27,20 +27,17 @@ from xmlgp.gp.weight_space import (
     names_of,
     whitened_names,
 )
-from xmlgp.label_weights.pairs import shortlist_length
-from xmlgp.label_weights.pattern import label_weight_count, used_by_default
+from xmlgp.label_weights.pattern import used_by_default
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.joint_steps import JointSteps
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
-from xmlgp.mlgpf.stochastic import Schedule, Stochastic, optimiser_of
+from xmlgp.mlgpf.stochastic import Schedule, Stochastic
 from xmlgp.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.mlgpf.sweep_data import SweepData
-from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.regression.neighbours import bytes_of_neighbours
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import LabelSampler, make_batch
@@ -48,7 +45,6 @@ from xmlgp.training.minibatches import LabelSampler, make_batch
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from xmlgp.data.dataset import Dataset
     from xmlgp.data.features import Features
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Selected
@@ -287,41 +283,6 @@ class WeightSpaceMethod(MLGPFMethod):
     def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
         """The arrays of the latent functions: a model must have those of sparse features, and may have the others."""
         return {SPARSE_WEIGHTS: True, DENSE_WEIGHTS: None}
-
-    def memory(self, dataset: Dataset) -> list[MemoryPart]:
-        """Return the largest arrays of the stage that needs most memory."""
-        settings = self.settings
-        N, D, K = dataset.shape
-        itemsize = np.dtype(settings.dtype).itemsize
-        # Rows of P numbers: T and Φ with the statistics of the optimiser; in sweeps, T and Φ with the latent functions
-        # of all points.
-        rows = (1 + len(optimiser_of(settings).statistics)) * (D + K)
-        if dataset.features.dense is not None and D:
-            # Those of words alone, while steps train those of words and dense features together.
-            rows += D + K
-        label_weights = []
-        if sweep_count(settings, N, D, K):
-            rows = N + D + K
-            # Shortlists by point and by label, and W: pattern, means and logarithms of variances.
-            size = 8 * shortlist_length(N, K) * N
-            size += (4 + 2 * itemsize) * label_weight_count(dataset.features.sparse, dataset.labels)
-            label_weights = [MemoryPart("label weights", size, "label_weights=false avoids that")]
-        factors = MemoryPart(
-            "the latent functions", itemsize * rows * settings.factor_count, "fewer factors lower that"
-        )
-        # Features without weighting take no further memory: they are mapped from a file, or in memory already.
-        weighted = 0 if settings.weighting == "none" else itemsize * dataset.features.sparse.nnz
-        parts = [factors, *label_weights, MemoryPart("weighted features", weighted)]
-        if dataset.features.dense is not None:
-            parts.append(
-                MemoryPart("the regression on neighbours", bytes_of_neighbours(N, sum(dataset.features.widths)))
-            )
-        # N×N in single precision.
-        covariances = 4 * N**2
-        if _may_regress(settings, N, K) and sum(part.size for part in parts) < covariances:
-            advice = "regression_points=0 avoids that"
-            return [MemoryPart("the covariances of exact GP regression", covariances, advice)]
-        return parts
 
 
 def _widths(coordinates: Inputs | Selected) -> list[int]:

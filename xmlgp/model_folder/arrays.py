@@ -99,24 +99,23 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[s
             write_array(stream, array)
 
 
-def read_array(path: Path, name: str, entry: Entry, described_by: str, shown_as: Path | None = None) -> NDArray[Any]:
+def read_array(path: Path, name: str, entry: Entry, described_by: str) -> NDArray[Any]:
     """Return an array, memory-mapped and read-only; a copy if it is not in the byte order of this machine.
 
     The entry is one of `write_arrays`, which is in the file `described_by`; ModelFolderError is raised if the array is
-    missing, damaged, or not as described. It names the folder `shown_as`, by default the one that is read.
+    missing, damaged, or not as described.
     """
     file = path / entry["file"]
-    shown = (shown_as or path) / entry["file"]
     if not file.is_file():
-        raise ModelFolderError(f"{shown}: the array {name} is missing")
+        raise ModelFolderError(f"{file}: the array {name} is missing")
     try:
         array = map_array(file)
     except OSError as error:
-        raise ModelFolderError(f"{shown}: the array {name} cannot be read: {error.strerror}") from error
+        raise ModelFolderError(f"{file}: the array {name} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ModelFolderError(f"{shown}: the array {name} is damaged") from error
+        raise ModelFolderError(f"{file}: the array {name} is damaged") from error
     if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
-        raise ModelFolderError(f"{shown}: the array {name} is not the one that {described_by} describes")
+        raise ModelFolderError(f"{file}: the array {name} is not the one that {described_by} describes")
     if not array.dtype.isnative:
         array = np.asarray(array).astype(array.dtype.newbyteorder("="))
         array.flags.writeable = False

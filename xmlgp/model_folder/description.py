@@ -55,38 +55,35 @@ def description_bytes(description: dict[str, Any]) -> bytes:
     return json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def read_description(path: Path, shown_as: Path | None = None) -> dict[str, Any]:
-    """Return the checked description of the model in a folder, or raise ModelFolderError.
-
-    The error names the folder `shown_as`, by default the one that is read.
-    """
-    shown_as = shown_as or path
+def read_description(path: Path) -> dict[str, Any]:
+    """Return the checked description of the model in a folder, or raise ModelFolderError."""
     file = path / DESCRIPTION
-    shown = shown_as / DESCRIPTION
     # Opening a named pipe would wait for a writer.
     if file.exists() and not (file.is_file() or file.is_dir()):
-        raise ModelFolderError(f"{shown}: this is not the description of an xmlgp model")
+        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     try:
         with open(file, "rb") as stream:
             description = read_json(stream)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        if not os.path.exists(shown_as):
-            raise ModelFolderError(f"{shown_as}: {os.strerror(errno.ENOENT)}") from None
-        raise ModelFolderError(f"{shown_as}: there is no model here (no {DESCRIPTION})") from None
+        if path.is_file():
+            raise ModelFolderError(f"{path}: this is a file, but a model is a folder") from None
+        if not path.exists():
+            raise ModelFolderError(f"{path}: {os.strerror(errno.ENOENT)}") from None
+        raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
     except ValueError:
         description = None
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
         kind = ModelFolderError if description is None else NotADescription
-        raise kind(f"{shown}: this is not the description of an xmlgp model")
+        raise kind(f"{file}: this is not the description of an xmlgp model")
     version = description.get("format_version")
     # True equals 1.
     if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFolderError(
-            f"{shown}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
+            f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
             f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
         )
     if not _is_valid(path, description):
-        raise ModelFolderError(f"{shown}: the description of the model is damaged")
+        raise ModelFolderError(f"{file}: the description of the model is damaged")
     return description
 
 

@@ -7,7 +7,6 @@ model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md des
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -19,13 +18,10 @@ from numpy.typing import NDArray
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import Entry, make_model_folder, read_array, remove, remove_unused_arrays, write_arrays
-from xmlgp.model_folder.card import CARD, card_of
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
-from xmlgp.model_folder.packed import is_packed, unpacked
 from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.settings.fields import Settings
 from xmlgp.text.fitted_vectorizer import FittedVectorizer
@@ -58,9 +54,7 @@ class ModelFolder:
     Attributes
     ----------
     path : Path
-        As the user calls it, which is what messages name: a folder, or a packed model.
-    root : Path
-        Where the files are: the same folder, or the one that a packed model was unpacked into.
+        As the user calls it.
     description : dict
         The content of model.json.
     settings : Settings
@@ -70,8 +64,7 @@ class ModelFolder:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
-        self.root = unpacked(self.path) if self.path.is_file() else self.path
-        self.description = read_description(self.root, self.path)
+        self.description = read_description(self.path)
         self.stage: str = self.description["stage"]
         try:
             self.settings: Settings = settings_from(
@@ -96,8 +89,8 @@ class ModelFolder:
 
     @staticmethod
     def exists(path: str | PathLike[str]) -> bool:
-        """Return whether the folder holds a model of any version, or a file is a packed one, even a damaged one."""
-        return (Path(path) / DESCRIPTION).exists() or is_packed(path)
+        """Return whether the folder holds a model of any version, even a damaged one."""
+        return (Path(path) / DESCRIPTION).exists()
 
     def array(self, name: str) -> NDArray[Any] | None:
         """Return an array, memory-mapped and read-only, or None if the model has none of that name.
@@ -106,12 +99,12 @@ class ModelFolder:
         damaged, or not as described.
         """
         entry = self.description["arrays"].get(name)
-        return None if entry is None else read_array(self.root, name, entry, DESCRIPTION, self.path)
+        return None if entry is None else read_array(self.path, name, entry, DESCRIPTION)
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return all arrays whose names start with a prefix, by their names without it."""
         return {
-            name.removeprefix(prefix): read_array(self.root, name, entry, DESCRIPTION, self.path)
+            name.removeprefix(prefix): read_array(self.path, name, entry, DESCRIPTION)
             for name, entry in self.entries(prefix).items()
         }
 
@@ -170,7 +163,6 @@ class ModelFolder:
             with uninterruptible:
                 write_description(path, description)
                 written = {}
-                _write_card(path, description, settings)
                 remove_unused_arrays(path, [*entries.values(), *protected])
         except BaseException:
             remove([path / entry["file"] for entry in written.values()], made)
@@ -243,17 +235,6 @@ class ModelFolder:
         self.description |= {"tuned": tuned._asdict(), "arrays": arrays}
         with uninterruptible:
             write_description(self.path, self.description)
-            _write_card(self.path, self.description, self.settings)
-
-
-def _write_card(path: Path, description: dict[str, Any], settings: Settings) -> None:
-    """Write the card of a model that has been written into a folder, unless people keep another file there."""
-    # The model is complete, and an error here must not fail it: the card is then still that of the model before.
-    with contextlib.suppress(OSError):
-        content = card_of(path / CARD, path.resolve().name, description, settings)
-        if content is not None:
-            with atomic_write(path / CARD) as stream:
-                stream.write(content)
 
 
 def _arrays_of(names: Names, vectorizer: StoredVectorizer) -> dict[str, NDArray[np.uint8]]:

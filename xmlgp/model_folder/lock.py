@@ -7,7 +7,6 @@ from pathlib import Path
 
 from xmlgp.errors import ModelFolderError, ModelInUseError
 from xmlgp.model_folder.arrays import FOLDER, make_model_folder, remove
-from xmlgp.model_folder.packed import check_is_folder
 from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
 
@@ -25,7 +24,8 @@ def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
     can take hours; ModelFolderError if the path is that of a file, or the lock is another file.
     """
     path = Path(path)
-    check_is_folder(path)
+    if path.is_file():
+        raise ModelFolderError(f"{path}: this is a file, but a model is a folder")
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_lock(path / LOCK))

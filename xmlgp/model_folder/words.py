@@ -9,7 +9,7 @@ from xmlgp.models import MODELS
 from xmlgp.runtime.plurals import counted
 from xmlgp.training.trained import HeldOut
 
-__all__ = ["learned", "measured", "names", "names_of_blocks", "rows_kept", "training"]
+__all__ = ["learned", "measured", "names", "names_of_blocks", "training"]
 
 
 def names_of_blocks(data: Mapping[str, Any], has_encoder: bool) -> list[str]:
@@ -50,14 +50,3 @@ def learned(description: Mapping[str, Any]) -> Iterator[str]:
     if first:
         batches = counted(len(later), "batch", "batches")
         yield f"{batches} of {counted(sum(batch['N'] for batch in later), 'point')} after the first {first['N']}"
-
-
-def rows_kept(description: Mapping[str, Any]) -> str:
-    """Return what a model contains of its training points, after "it contains"."""
-    rows = MODELS[description["model"]].rows_kept(description)
-    if not rows:
-        return "no training points"
-    if len(set(rows.values())) == 1:
-        return f"features and labels of {next(iter(rows.values())):,} training points, {' and '.join(rows)}"
-    parts = ", ".join(f"{count:,} {purpose}" for purpose, count in rows.items())
-    return f"features and labels of training points: {parts}"

@@ -26,7 +26,6 @@ from xmlgp.inputs.memory import as_matrix, columns_of
 from xmlgp.inputs.source import Source
 from xmlgp.inputs.true_labels import LabelledPoints, Purpose, are_numbers, true_labels
 from xmlgp.inputs.unknown_labels import unknown_labels
-from xmlgp.model import MemoryPart, check_memory
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_formats import format_of
 from xmlgp.prediction.label_reader import (
@@ -55,9 +54,6 @@ __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matc
 
 #: The name of a label that is a number.
 NUMBER = re.compile("0|[1-9][0-9]{0,17}")
-
-#: Memory of the counts and propensities of a label, and of what these are computed from.
-LABEL_BYTES = 40
 
 
 #: Share of the true labels with a name that is listed, below which a note says so.
@@ -222,7 +218,6 @@ def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) ->
         source = train if isinstance(train, Source) else dataclasses.replace(test, data=train, labels=None, dense=None)
         points = true_labels(source, Purpose("train", lambda: None, named, None), reporter)
         N, K = points.labels.shape
-        check_memory("evaluation", [MemoryPart("counts and propensities of labels", LABEL_BYTES * K)])
         return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
     if isinstance(model, TrainedModel):
         data = model.data

@@ -13,7 +13,6 @@ from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_err
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
 from xmlgp.inputs.unjudged import UnknownLabels, one_sided_labels
-from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
@@ -82,9 +81,7 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
         reporter.note(f"{path}: {text}")
     with lock_model_folder(path):
         Destination(Path(path)).check_overwriting(dataset, overwrite)
-        _check(dataset, chosen, work)
-        size = COUNT_BYTES * (dataset.D + dataset.K)
-        check_memory("preprocessing", [MemoryPart("the counts of features and labels", size)])
+        check_training(dataset, chosen, work)
         return ModelFolder.write(
             path,
             settings=chosen,
@@ -227,12 +224,6 @@ def _note_one_sided(dataset: Dataset, reporter: Reporter) -> None:
 
 
 def check_training(dataset: Dataset, settings: Settings, work: Work) -> None:
-    """Raise SettingsError as `_check` does, or if training does not fit into memory."""
-    _check(dataset, settings, work)
-    check_memory("training", MODELS[settings.model].memory(settings, dataset))
-
-
-def _check(dataset: Dataset, settings: Settings, work: Work) -> None:
     """Raise SettingsError for data that the model cannot be trained on, or a cluster that it cannot use."""
     model = MODELS[settings.model]
     if dataset.K == 0:

@@ -22,7 +22,6 @@ from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import NotADescription, plain_classes
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.model_folder.packed import check_is_folder
 from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
@@ -128,7 +127,6 @@ class TrainedModel:
         A model in it is replaced as a whole; an interrupted run stays. ModelFolderError if another process is writing
         the folder, or its model.json is of another program; SettingsError if it cannot hold the names of two classes.
         """
-        check_is_folder(path)
         try:
             ModelFolder(path)
         except NotADescription as error:
@@ -224,7 +222,6 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
         yield model
         return
     path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
-    check_is_folder(path)
     # The lock would create a folder.
     ModelFolder(path)
     with lock_model_folder(path), model_is_left(path):

@@ -127,7 +127,6 @@ def serve(  # noqa: PLR0913, which are the options of the command
 def _run(options: Options, host: str, port: int, workers: int, note: Callable[[str], object]) -> None:
     """Open the models, listen, and look after workers until a signal."""
     try:
-        from xmlgp.model_folder.packed import check_is_folder
         from xmlgp.serving.access import is_loopback
         from xmlgp.serving.connections import connection_limit
         from xmlgp.serving.logs import configure_log
@@ -137,9 +136,6 @@ def _run(options: Options, host: str, port: int, workers: int, note: Callable[[s
         raise XmlgpError("serving needs Starlette and others: pip install 'xmlgp[serve]'") from None
     names = [project_id(path) for path in options.models]
     _check_names(names)
-    if options.learns:
-        for path in options.models:
-            check_is_folder(path)
     # What the workers would fail by is said before they start, and what is compiled is compiled once.
     with contextlib.ExitStack() as opened:
         for path in options.models:

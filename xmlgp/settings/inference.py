@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any, ClassVar
 
-from xmlgp.runtime.late_imports import imported
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
 __all__ = ["InferenceMethod", "InferenceSettings", "Method", "inference_setting", "iterations_setting"]
@@ -25,7 +25,7 @@ class Method:
 
     def load(self) -> Any:
         """Return the class that implements the method."""
-        return imported(self.implementation)
+        return resolve_name(self.implementation)
 
     def unused(self, methods: Mapping[str, Method]) -> set[str]:
         """Return the settings that only others of these methods (mapping by name) read."""

@@ -105,19 +105,6 @@ class HeldOut(NamedTuple):
         notes = " (95 % intervals)" if self.intervals else ""
         return f"{', '.join(measured)} on {self.points} points held out of training{notes}"
 
-    def for_programs(self, K: int) -> dict[str, dict[str, Any]]:
-        """Return the value and the interval of each measure of K labels; nothing without intervals."""
-        if not self.intervals:
-            return {}
-        names = ["P@1", "P@3", "P@5", "uncalibrated_ECE@5", "ECE@5"]
-        measures = zip(names, self[1 : len(MEASURED)], self.intervals[:-1], strict=True)
-        too_large = {f"P@{k}" for k in (3, 5) if k > K}
-        return {
-            name: {"value": value, "interval": list(interval)}
-            for name, value, interval in measures
-            if name not in too_large
-        }
-
     def _within(self, factor: float) -> list[str]:
         """Return the intervals as a text that follows each value, times a factor; empty texts without intervals."""
         if not self.intervals:
