@@ -1,7 +1,7 @@
 """F1 of assigned labels by a threshold, a fixed number, a tuned rule and the expected F1, beside omikuji.
 
-    python benchmarks/assignment.py DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--held-out 0.1]
-        [--peers NAME,...] [--peers-python PATH] [--json FILE]
+    python -m benchmarks assignment DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--held-out 0.1]
+        [--peers NAME,...] [--json FILE]
 
 DATA is a folder with train.txt and test.txt; other folders are skipped with a message. A Markdown table has the F1 of
 the test points, in percent: over all pairs of point and label (micro), the mean over labels (macro) and over points
@@ -23,11 +23,10 @@ import time
 from pathlib import Path
 
 import click
-import harness
 import numpy as np
-import peers
-from many_labels import write_weighted
 
+from benchmarks import harness, peers
+from benchmarks.many_labels import write_weighted
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.assignment import AssignmentRule, assign
@@ -79,7 +78,7 @@ def plain(values):
     return {metric: [value, ""] for metric, value in values.items()}
 
 
-def compare(data, recipe, chosen, share, names, python):
+def compare(data, recipe, chosen, share, names):
     """Return the rows of a data set: for each metric the F1 and how labels were chosen."""
     train, test = harness.read_folder(data)
     others, held = (train.rows(rows) for rows in hold_out(train.N, share, np.random.default_rng(0)))
@@ -106,7 +105,7 @@ def compare(data, recipe, chosen, share, names, python):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         write_weighted(data, folder / "weighted")
-        for name in peers.measure(folder / "weighted", names, python, scores=folder, listed=LONGEST):
+        for name in peers.measure(folder / "weighted", names, scores=folder, listed=LONGEST):
             theirs = read_scores(folder / f"{name}.scores").descending()
             rows[f"{name}: fixed k, best"] = best_fixed(theirs, test.labels)
             rows[f"{name}: threshold, best"] = tuned(theirs, test.labels, theirs, test.labels)
@@ -129,13 +128,12 @@ def report(name, rows):
 @harness.set_option
 @click.option("--held-out", "share", default=0.1, show_default=True, help="Share of the training points to tune on.")
 @harness.peers_option(default=["omikuji"])
-@harness.peers_python_option
 @harness.json_option
-def main(folders, recipe, chosen, share, names, peers_python, as_json):
+def main(folders, recipe, chosen, share, names, as_json):
     results = {}
     for data in folders:
         if harness.has_data(data):
-            results[data.name] = compare(data, recipe, chosen, share, names, peers_python)
+            results[data.name] = compare(data, recipe, chosen, share, names)
             report(data.name, results[data.name])
     harness.write_json(as_json, results)
 

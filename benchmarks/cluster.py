@@ -1,6 +1,6 @@
 """Training and prediction on a Dask cluster of this machine: time and precision.
 
-    python benchmarks/cluster.py DATA [--workers 2 ...] [--epochs E] [--seeds 1] [--options TEXT] [--json FILE]
+    python -m benchmarks cluster DATA [--workers 2 ...] [--epochs E] [--seeds 1] [--options TEXT] [--json FILE]
 
 The same commands run on one process with all cores and then with `--workers W`, W processes that share these cores:
 `xmlgp train` on DATA/train.txt with an empty cache, `xmlgp predict` and `xmlgp evaluate` on DATA/test.txt. The seconds
@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 import click
-import harness  # before NumPy
 
+from benchmarks import harness
 from xmlgp.model_folder.folder import ModelFolder
 
 MEASURES = ("P@1", "P@3", "P@5")

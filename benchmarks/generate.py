@@ -1,6 +1,6 @@
 """Generated data sets in the shape of well-known large ones, with labels that features predict.
 
-    python benchmarks/generate.py SHAPE FOLDER [--scale 1] [--seed 0]
+    python -m benchmarks generate SHAPE FOLDER [--scale 1] [--seed 0]
 
 Writes FOLDER/train.txt and FOLDER/test.txt in the repository's text format, a block of points at a time. The scale
 multiplies the number of points; its square root multiplies the numbers of features and labels, as vocabularies grow

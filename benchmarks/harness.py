@@ -23,10 +23,10 @@ from typing import NamedTuple  # noqa: E402
 import click  # noqa: E402
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
-from generate import GeneratedSet, Shape  # noqa: E402
-from peak_memory import reset_peak, resident_bytes  # noqa: E402
-from peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 
+from benchmarks.generate import GeneratedSet, Shape  # noqa: E402
+from benchmarks.peak_memory import reset_peak, resident_bytes  # noqa: E402
+from benchmarks.peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
 from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
@@ -93,9 +93,6 @@ def peers_option(flag="--peers", name="names", default=PEERS, description="Peers
     )
 
 
-peers_python_option = click.option(
-    "--peers-python", default=sys.executable, help="Python interpreter with the peers installed.  [default: this one]"
-)
 json_option = click.option("--json", "as_json", type=click.Path(dir_okay=False), help="Write the numbers to this file.")
 
 

@@ -1,8 +1,8 @@
 """Thousands of labels and more: time, memory and precision beside omikuji and PECOS, in the same run.
 
-    python benchmarks/many_labels.py [DATA ...] [--shape NAME ...] [--generate N D K] [--features 70] [--labels 5]
+    python -m benchmarks many_labels [DATA ...] [--shape NAME ...] [--generate N D K] [--features 70] [--labels 5]
         [--own 0.3] [--share 1] [--recipe NAME] [--options TEXT] [--peers NAME,...] [--generated-peers NAME,...]
-        [--peers-python PATH] [--repeats 3] [--folder FOLDER] [--json FILE]
+        [--repeats 3] [--folder FOLDER] [--json FILE]
 
 DATA is a folder with train.txt and test.txt; another one is skipped with a message. --shape and --generate add data
 sets by benchmarks/generate.py. --share reduces their numbers of points and labels to that share, and the number of
@@ -35,12 +35,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import generate
-import harness
 import numpy as np
-import peers
-import prediction
 
+from benchmarks import generate, harness, peers, prediction
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -97,14 +94,14 @@ def time_preparation(data, settings, cache):
 # ---- Measurements
 
 
-def measure(task, folder, recipe, options, python, repeats):
+def measure(task, folder, recipe, options, repeats):
     """Return the numbers of xmlgp and the peers on a data set; files are written to a folder."""
     model, scores, weighted = folder / "model", folder / "scores", folder / "weighted"
     scores.mkdir()
     measured = {}
     if task.peers:
         harness.in_fresh_process(write_weighted, task.data, weighted)
-        measured = peers.measure(weighted, task.peers, python, repeats, scores)
+        measured = peers.measure(weighted, task.peers, repeats, scores)
         shutil.rmtree(weighted)
     environment = os.environ | {"XMLGP_CACHE_DIR": str(folder / "cache")}
     chosen = ["--recipe", recipe] if recipe else []
@@ -212,12 +209,11 @@ _counts = click.IntRange(1)
 @click.option("--options", default="", metavar="TEXT", help="Further options of `xmlgp train`.")
 @harness.peers_option("--peers", "peer_names", ["omikuji", "pecos"])
 @harness.peers_option("--generated-peers", "generated_names", ["omikuji"], "Peers to measure on generated data.")
-@harness.peers_python_option
 @click.option("--repeats", default=3, show_default=True, help="Number of predictions; the fastest counts.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="For generated data.")
 @harness.json_option
 def main(
-    folders, names, sizes, features, labels, own, share, recipe, options, peer_names, generated_names, peers_python,
+    folders, names, sizes, features, labels, own, share, recipe, options, peer_names, generated_names,
     repeats, folder, as_json,
 ):  # fmt: skip
     shapes = {name: generate.SHAPES[name] for name in names}
@@ -230,7 +226,7 @@ def main(
         tasks += generated_tasks(shapes, share, folder or Path(temporary), generated_names)
         for task in tasks:
             with tempfile.TemporaryDirectory() as files:
-                arguments = recipe, shlex.split(options), peers_python, repeats
+                arguments = recipe, shlex.split(options), repeats
                 results[task.name] = measure(task, Path(files), *arguments)
             report(task.name, command, results[task.name])
     harness.write_json(as_json, results)

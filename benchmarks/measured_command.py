@@ -1,6 +1,6 @@
 """What a command takes, measured by a small process.
 
-    python benchmarks/measured_command.py COMMAND [ARGUMENT ...]
+    python -m benchmarks measured_command COMMAND [ARGUMENT ...]
 
 Runs the command without its standard output, and prints JSON: seconds, processor seconds and its largest resident set
 in megabytes. The system counts the memory of the process that starts a command as the command's, so this file imports

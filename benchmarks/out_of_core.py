@@ -1,6 +1,6 @@
 """Peak memory and seconds of every command on a data set in the shape of AmazonCat, with the targets.
 
-    python benchmarks/out_of_core.py --folder FOLDER [--shape amazoncat] [--scale 1] [--json FILE]
+    python -m benchmarks out_of_core --folder FOLDER [--shape amazoncat] [--scale 1] [--json FILE]
 
 Generates the data set into FOLDER if it is missing, then runs the commands as a user would, with an empty cache and one
 epoch of s-LINEAR with all negatives. Memory is the largest resident set of each command according to the operating
@@ -12,9 +12,9 @@ import shutil
 from pathlib import Path
 
 import click
-import harness
-from generate import SHAPES, write
 
+from benchmarks import harness
+from benchmarks.generate import SHAPES, write
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runtime.progress import terminal_progress
 

@@ -1,6 +1,6 @@
 """Data sets of real text from the index of a Debian archive: predict the tags of a package from its description.
 
-    python benchmarks/packages.py --packages FILE --translation FILE FOLDER [--seed 0]
+    python -m benchmarks packages --packages FILE --translation FILE FOLDER [--seed 0]
 
 The first FILE is a Packages file, as printed by `apt-cache dumpavail`, the second the archive's Translation-en, which
 contains the descriptions, both as text. Writes train.txt and test.txt of three data

@@ -1,18 +1,15 @@
 """Precision and time of other extreme classifiers on this machine.
 
-    python benchmarks/peers.py DATA [DATA ...] [--peers NAME,...] [--peers-python PATH] [--repeats 3]
+    python -m benchmarks peers DATA [DATA ...] [--peers NAME,...] [--repeats 3]
 
 DATA is a folder with train.txt and test.txt. Prints JSON: for each data set and peer P@1, P@3 and P@5 in percent,
 seconds and peak memory of training, seconds of prediction (the best of the repeats) and the number of test points. A
-peer that is not installed is skipped with a message. --peers-python can name the interpreter of another environment,
-with
-
-    pip install scikit-learn omikuji napkinxc libpecos
+peer that is not installed is skipped with a message. The extra `peers` has
+them.
 
 Each peer runs in its own process, on all cores, with its defaults unless changed below. Times start at raw features in
 memory and include scaling rows to unit length, which all peers expect; omikuji trains from the file, so its time
-includes reading. Memory is the largest resident set of the process during training, with the data. This file imports
-neither xmlgp nor Click, as the environment of the peers may lack them.
+includes reading. Memory is the largest resident set of the process during training, with the data.
 """
 
 import argparse
@@ -28,9 +25,13 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from peak_memory import reset_peak, resident_bytes
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import normalize
+
+from benchmarks.peak_memory import reset_peak, resident_bytes
+
+#: The checkout, from which this package is imported.
+ROOT = Path(__file__).parents[1]
 
 MEASURES = ("P@1", "P@3", "P@5")
 
@@ -273,8 +274,8 @@ def measure_here(data, name, repeats, scores=None, listed=None):
     return precision(predicted, Y_test) | taken
 
 
-def measure(data, names, python=sys.executable, repeats=1, scores=None, listed=None):
-    """Train and measure peers on a data set, each in a fresh process of an interpreter that has them.
+def measure(data, names, repeats=1, scores=None, listed=None):
+    """Train and measure peers on a data set, each in a fresh process.
 
     Returns for each installed peer P@1, P@3, P@5, `train_s`, `peak_mb`, `predict_s`, the fastest of the repeats, and
     `rows`. The predicted labels go to NAME.scores in the folder `scores`, with ranks as scores; or `listed` labels of
@@ -282,12 +283,22 @@ def measure(data, names, python=sys.executable, repeats=1, scores=None, listed=N
     """
     results = {}
     for name in names:
-        command = [python, __file__, str(data), "--peers", name, "--repeats", str(repeats), "--here"]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.peers",
+            str(data.resolve()),
+            "--peers",
+            name,
+            "--repeats",
+            str(repeats),
+            "--here",
+        ]
         if scores:
-            command += ["--scores", str(scores / f"{name}.scores")]
+            command += ["--scores", str(scores.resolve() / f"{name}.scores")]
         if listed:
             command += ["--listed", str(listed)]
-        result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout)
         if "missing" in result:
             print(f"{name} is skipped: {result['missing']}", file=sys.stderr)
         else:
@@ -308,7 +319,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DATA")
     parser.add_argument("--peers", type=peer_names, default=list(PEERS), help="peers to measure, separated by commas")
-    parser.add_argument("--peers-python", default=sys.executable, help="Python interpreter with the peers installed")
     parser.add_argument("--repeats", type=int, default=3, help="number of predictions; the fastest counts")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # one peer, in this process
     parser.add_argument("--scores", help=argparse.SUPPRESS)  # of that peer
@@ -317,7 +327,7 @@ def main():
     if args.here:
         results = measure_here(args.folders[0], args.peers[0], args.repeats, args.scores, args.listed)
     else:
-        results = {data.name: measure(data, args.peers, args.peers_python, args.repeats) for data in args.folders}
+        results = {data.name: measure(data, args.peers, args.repeats) for data in args.folders}
     print(json.dumps(results, indent=1))
 
 

@@ -1,6 +1,6 @@
 """Ablations: the default recipe with one choice changed at a time, on points held out from training.
 
-    python benchmarks/precision.py --data DIR [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4]
+    python -m benchmarks precision --data DIR [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4]
         [--fold-count 1] [--set NAME=VALUE ...] [--json FILE]
 
 DIR is a folder with train.txt; its points are divided into folds, and the first folds are held out in turn. Test points
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import harness
 import numpy as np
-from peers import TOP
 
+from benchmarks import harness
+from benchmarks.peers import TOP
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.locate import locate

@@ -1,6 +1,6 @@
 """Predicted points per second, compared with the peers in the same run and with the hardware limit.
 
-    python benchmarks/prediction.py [DATA ...] --peers-python PATH [--large-labels 200000] [--json FILE]
+    python -m benchmarks prediction [DATA ...] [--large-labels 200000] [--json FILE]
 
 DATA is a folder with train.txt and test.txt. Five labels per point are predicted for its test points in memory; loading
 is not timed, and the best of several repeats counts. xmlgp's model is trained for one epoch, because prediction time
@@ -14,10 +14,9 @@ import tempfile
 from pathlib import Path
 
 import click
-import harness
 import numpy as np
-import peers
 
+from benchmarks import harness, peers
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -85,12 +84,12 @@ def measure(model, file, repeats, scores):
     return result | {"command_s": harness.run_xmlgp("predict", "-q", model, file, "-o", scores).seconds}
 
 
-def measure_data(data, folder, names, python, recipe, repeats):
+def measure_data(data, folder, names, recipe, repeats):
     """Return the numbers of xmlgp and of the peers on a data set."""
     model = folder / data.name
     harness.xmlgp("train", "-q", data, model, "--recipe", recipe, "--epochs", 1)
     ours = measure(model, data / "test.txt", repeats, folder / "scores")
-    theirs = peers.measure(data, names, python, repeats)
+    theirs = peers.measure(data, names, repeats)
     return {"xmlgp": ours, "peers": {name: peer["rows"] / peer["predict_s"] for name, peer in theirs.items()}}
 
 
@@ -122,14 +121,13 @@ def report(table, name, result):
 @click.option("--large-labels", default=200_000, show_default=True, help="K of the random model.")
 @click.option("--repeats", default=5, show_default=True)
 @harness.peers_option()
-@harness.peers_python_option
 @harness.json_option
-def main(folders, recipe, large_labels, repeats, names, peers_python, as_json):
+def main(folders, recipe, large_labels, repeats, names, as_json):
     results = {}
     table = harness.Table("data", "", "points/s", "× napkinxc", "peak MB", "command s")
     with tempfile.TemporaryDirectory() as folder:
         for data in folders:
-            results[data.name] = measure_data(data, Path(folder), names, peers_python, recipe, repeats)
+            results[data.name] = measure_data(data, Path(folder), names, recipe, repeats)
             report(table, data.name, results[data.name])
         if large_labels:
             name = f"K={large_labels}"

@@ -1,7 +1,7 @@
 """The quality of xmlgp's probabilities, compared with other tools trained in the same run.
 
-    python benchmarks/probabilities.py DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--seeds 1]
-        [--strength C ...] [--peers NAME,...] [--peers-python PATH] [--json FILE]
+    python -m benchmarks probabilities DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--seeds 1]
+        [--strength C ...] [--peers NAME,...] [--json FILE]
 
 DATA is a folder with train.txt and test.txt, such as data/bibtex; other folders are skipped with a message. Log loss,
 in nats, and expected calibration error (ECE) are over all labels of all test points; ECE@5 and log loss@5 are over the
@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import harness
 import numpy as np
-import peers
-from peers import NEVER, TOP, OneVsRest
 from scipy.special import expit
 
+from benchmarks import harness, peers
+from benchmarks.peers import NEVER, TOP, OneVsRest
 from xmlgp.metrics.probabilities import calibration_statistics, log_loss, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, top_entries
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -86,10 +85,10 @@ def measure(prediction, labels):
     return overall | measure_top(whole, labels) | {"train_s": prediction.seconds}
 
 
-def measure_peers(data, labels, names, python):
+def measure_peers(data, labels, names):
     """Yield each peer's name and the measures of its scores."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, result in peers.measure(data, names, python, scores=Path(folder), listed=TOP).items():
+        for name, result in peers.measure(data, names, scores=Path(folder), listed=TOP).items():
             scores = read_scores(Path(folder, f"{name}.scores")).matrix
             yield name, measure_top(scores, labels) | {"train_s": result["train_s"]}
 
@@ -107,7 +106,7 @@ def cases_of(train, recipe, chosen, seeds, strengths):
     return cases, settings
 
 
-def compare(data, choices, names, python):
+def compare(data, choices, names):
     """Print and return the measures of all models on a data set."""
     train, test = harness.read_folder(data)
     cases, settings = cases_of(train, *choices)
@@ -116,7 +115,7 @@ def compare(data, choices, names, python):
     table = harness.Table(data.name, *(column.replace("_", " ") for column in columns))
     own = ((name, measure(predict(train, test), test.labels)) for name, predict in cases.items())
     results = {}
-    for name, result in itertools.chain(own, measure_peers(data, test.labels, names, python)):
+    for name, result in itertools.chain(own, measure_peers(data, test.labels, names)):
         results[name] = result
         table.row(name, *(result.get(column, "") for column in columns))
     print()
@@ -139,13 +138,12 @@ def compare(data, choices, names, python):
     help="C of logistic regression, the inverse regularisation strength.",
 )
 @harness.peers_option(default=PEERS)
-@harness.peers_python_option
 @harness.json_option
-def main(folders, recipe, chosen, seeds, strengths, names, peers_python, as_json):
+def main(folders, recipe, chosen, seeds, strengths, names, as_json):
     results = {}
     for data in folders:
         if harness.has_data(data):
-            results[data.name] = compare(data, (recipe, chosen, seeds, strengths), names, peers_python)
+            results[data.name] = compare(data, (recipe, chosen, seeds, strengths), names)
     harness.write_json(as_json, results)
 
 

@@ -1,6 +1,6 @@
 """Start: what commands take before and beside their work, and the first run of an installation.
 
-    python benchmarks/start.py [--text MODEL] [--repeats 9] [--warm] [--json FILE]
+    python -m benchmarks start [--text MODEL] [--repeats 9] [--warm] [--json FILE]
 
 Trains on the embedded data set, in a temporary folder: first as after an installation, with no compiled functions and
 no parsed data in the caches, unless --warm leaves that out, then `--repeats` times. The imports are those of a whole
@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 import click
-import harness
+
+from benchmarks import harness
 
 QUESTION = b"How do I renew the certificate of a web server?\n"
 

@@ -1,18 +1,17 @@
 """Other tools on text, each in a process of its own.
 
-    python benchmarks/text_peers.py count FILE
-    python benchmarks/text_peers.py tags FOLDER SCORES [--sublinear | --fasttext] [--times FILE]
+    python -m benchmarks text_peers FOLDER SCORES [--sublinear | --fasttext] [--times FILE]
 
-`count` counts the words of a file of `text<TAB>labels` by scikit-learn's CountVectorizer, and writes nothing. `tags`
-trains omikuji on train.jsonl of FOLDER, by the features of scikit-learn's TfidfVectorizer, and predicts the five best
-labels of test.jsonl. It writes SCORES, a scores file of xmlgp with the labels in alphabetical order, and the seconds of
+Trains omikuji on train.jsonl of FOLDER, by the features of scikit-learn's TfidfVectorizer, and predicts the five best
+labels of test.jsonl. Writes SCORES, a scores file of xmlgp with the labels in alphabetical order, and the seconds of
 each step as JSON to the file of --times. Omikuji trains from a file only, so one is written between. All parameters
 have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. --fasttext instead trains fastText on the
 same words, with one logistic regression a label (`ova`), pairs of words, 25 epochs and a rate of 0.5, the best of those
-tried. This file imports neither xmlgp nor Click, as the environment of the peers may lack them.
+tried.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -20,18 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from peers import TOP, Omikuji, silence, write_scores
+from benchmarks.peers import TOP, Omikuji, silence, write_scores
 
 #: What the seconds are of.
 STEPS = ("vectorize", "write", "train", "predict")
-
-
-def count_words(path):
-    """Return the counts of the words of the texts in a file, N×D."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    with open(path, encoding="utf-8") as lines:
-        return CountVectorizer().fit_transform(line.partition("\t")[0] for line in lines)
 
 
 def read_corpus(path):
@@ -109,20 +100,16 @@ def tag_by_fasttext(folder, scores):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["count", "tags"])
-    parser.add_argument("path", type=Path, metavar="FILE or FOLDER")
-    parser.add_argument("scores", nargs="?")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("scores")
     parser.add_argument("--sublinear", action="store_true")
     parser.add_argument("--fasttext", action="store_true")
     parser.add_argument("--times", type=Path)
     args = parser.parse_args()
-    if args.task == "count":
-        count_words(args.path)
-    else:
-        path, scores = args.path, args.scores
-        times = tag_by_fasttext(path, scores) if args.fasttext else tag(path, scores, args.sublinear)
-        if args.times:
-            args.times.write_text(json.dumps(times))
+    task = tag_by_fasttext if args.fasttext else functools.partial(tag, sublinear=args.sublinear)
+    times = task(args.folder, args.scores)
+    if args.times:
+        args.times.write_text(json.dumps(times))
 
 
 if __name__ == "__main__":

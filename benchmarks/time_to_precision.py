@@ -1,6 +1,6 @@
 """Time of training until the precision of the peers is reached, with all trained in the same run.
 
-    python benchmarks/time_to_precision.py DATA [DATA ...] --peers-python PATH [--recipe NAME ...]
+    python -m benchmarks time_to_precision DATA [DATA ...] [--recipe NAME ...]
         [--epochs E ...] [--set NAME=VALUE ...] [--json FILE]
 
 DATA is a folder with train.txt and test.txt, such as data/bibtex. For each peer and each of P@1, P@3 and P@5 the table
@@ -14,8 +14,8 @@ runs, and the earliest to reach a precision counts.
 import time
 
 import click
-import harness
-import peers
+
+from benchmarks import harness, peers
 
 #: Largest difference of P@k between equal rankings, from the order of sums.
 ROUNDING = 1e-9
@@ -85,12 +85,11 @@ def report(measured, runs):
     help="Epochs, over the recipe; several are separate training runs.",
 )
 @harness.peers_option()
-@harness.peers_python_option
 @harness.json_option
-def main(folders, recipes, chosen, epochs, names, peers_python, as_json):
+def main(folders, recipes, chosen, epochs, names, as_json):
     results = {}
     for data in folders:
-        measured = peers.measure(data, names, peers_python)
+        measured = peers.measure(data, names)
         train, test = harness.read_folder(data)
         runs = []
         for recipe in recipes:

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is set
@@ -15,12 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from tests.compiling import compile_once
 from tests.leftovers import end_what_is_left, mark_processes
-
-# Benchmarks import each other by their plain names, as scripts in one folder do. At the end of the path, so that their
-# names do not hide other modules.
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-
-pytest_plugins = ["tests.must_run"]
 
 #: Signals that processes ignore if `nohup`, a script (`pytest &`) or a service manager starts them.
 OFTEN_IGNORED = [getattr(signal, name) for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM") if hasattr(signal, name)]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.papers import layout
 from benchmarks.papers.bmlpl import BMLPLCell
-from benchmarks.papers.cells import Cell, other_data, read_result
+from benchmarks.papers.cells import Cell, other_data
 from benchmarks.papers.gpc import GPCCell
 from benchmarks.papers.mlgpf import MLGPFCell
 from xmlgp.data.catalogue import Catalogue, Entry, load_catalogue
 from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, load_yaml, text
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.models import resolve_for
-from xmlgp.plots import axis_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,73 +28,37 @@ class Kind(NamedTuple):
     """A kind of experiment: the class of its cells, its table, its figure, and whether its cells run alone to be timed.
 
     `table(rows)` yields the lines of the table. `draw(axis, rows, styles)` draws rows into a panel. `ylabel` is the
-    label of the vertical axis, unless `draw` sets one. Rows with the same `title` share a panel. `compared` names the
-    numbers of a row that are compared with those of other runs.
+    label of the vertical axis, unless `draw` sets one. Rows with the same `title` share a panel.
     """
 
     cell: type[Cell]
     table: Callable[[layout.Rows], Iterator[str]]
-    compared: tuple[str, ...]
     draw: Callable[[Axes, layout.Panel, layout.Styles], None] | None = None
     ylabel: str = ""
     title: str = "{dataset}"
     timed: bool = False
 
 
-PRECISION_AND_BOUND = (*layout.PRECISIONS, "bound")
-AREA_AND_PRECISION = ("AUC_instance", *layout.PRECISIONS)
-ACCURACY_AND_BOUND = ("accuracy", "log_loss", "bound")
-BOUND_LABEL = axis_label("bound")
+BOUND_LABEL = "lower bound"
 RESTARTS_TABLE = layout.restarts_table
 ACCURACY_LABEL = "accuracy on the test points in %"
 SIZES_TITLE = "{dataset}, n = {n}, d = {d}, m = {m}"
 
 #: Kinds by their names in the catalogue.
 KINDS = {
-    "precision": Kind(MLGPFCell, layout.precision_table, layout.PRECISIONS),
-    "minutes": Kind(MLGPFCell, layout.minutes_table, ("minutes_an_epoch",)),
-    "restarts": Kind(MLGPFCell, RESTARTS_TABLE, PRECISION_AND_BOUND),
-    "training": Kind(MLGPFCell, layout.training_table, ("training_s",)),
-    "bound": Kind(
-        MLGPFCell,
-        RESTARTS_TABLE,
-        PRECISION_AND_BOUND,
-        partial(layout.draw_lines, series="history", value="bound"),
-        BOUND_LABEL,
-    ),
-    "curve": Kind(
-        MLGPFCell,
-        RESTARTS_TABLE,
-        PRECISION_AND_BOUND,
-        partial(layout.draw_lines, series="curve", value="P@1"),
-        "P@1 in %",
-    ),
-    "bars": Kind(MLGPFCell, RESTARTS_TABLE, PRECISION_AND_BOUND, layout.draw_bars),
-    "interval": Kind(
-        MLGPFCell, RESTARTS_TABLE, PRECISION_AND_BOUND, layout.draw_interval, BOUND_LABEL, "{dataset}, {method}"
-    ),
-    "auc": Kind(BMLPLCell, layout.auc_table, AREA_AND_PRECISION),
-    "topics": Kind(BMLPLCell, layout.topics_table, AREA_AND_PRECISION),
-    "share": Kind(
-        BMLPLCell,
-        layout.share_table,
-        ("training_s", "AUC_instance"),
-        layout.draw_share,
-        "seconds of training",
-        timed=True,
-    ),
-    "race": Kind(
-        BMLPLCell, layout.auc_table, AREA_AND_PRECISION, layout.draw_race, "AUC, mean over points", timed=True
-    ),
-    "accuracy": Kind(
-        GPCCell,
-        layout.accuracy_table,
-        ACCURACY_AND_BOUND,
-        layout.draw_accuracy,
-        ACCURACY_LABEL,
-        SIZES_TITLE,
-        timed=True,
-    ),
+    "precision": Kind(MLGPFCell, layout.precision_table),
+    "minutes": Kind(MLGPFCell, layout.minutes_table),
+    "restarts": Kind(MLGPFCell, RESTARTS_TABLE),
+    "training": Kind(MLGPFCell, layout.training_table),
+    "bound": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, series="history", value="bound"), BOUND_LABEL),
+    "curve": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, series="curve", value="P@1"), "P@1 in %"),
+    "bars": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_bars),
+    "interval": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_interval, BOUND_LABEL, "{dataset}, {method}"),
+    "auc": Kind(BMLPLCell, layout.auc_table),
+    "topics": Kind(BMLPLCell, layout.topics_table),
+    "share": Kind(BMLPLCell, layout.share_table, layout.draw_share, "seconds of training", timed=True),
+    "race": Kind(BMLPLCell, layout.auc_table, layout.draw_race, "AUC, mean over points", timed=True),
+    "accuracy": Kind(GPCCell, layout.accuracy_table, layout.draw_accuracy, ACCURACY_LABEL, SIZES_TITLE, timed=True),
 }
 
 #: The schema of an experiment in datasets.yaml; some classes of cells add keys (`Cell.schema`).
@@ -161,10 +124,10 @@ class Experiment(NamedTuple):
         available = set(self.chosen).difference(self.missing)
         return [cell for dataset, *_, cells in self.rows if dataset in available for cell in cells]
 
-    def finished_rows(self, results: Path) -> list[tuple[str, str, str, list[dict[str, Any]]]]:
-        """Return the rows with results in a folder; each has a list of its results in place of its cells."""
+    def finished_rows(self, results: Mapping[str, dict[str, Any]]) -> list[tuple[str, str, str, list[dict[str, Any]]]]:
+        """Return the rows with results, of `read_results`; each has a list of them in place of its cells."""
         rows = [
-            (dataset, method, variant, [result for cell in cells if (result := read_result(cell, results)) is not None])
+            (dataset, method, variant, [results[cell.name] for cell in cells if cell.name in results])
             for dataset, method, variant, cells in self.rows
         ]
         return [row for row in rows if row[-1]]

@@ -1,7 +1,8 @@
-"""Cells of an experiment: a method on a data set with a seed, trained, measured, timed and kept as JSON.
+"""Cells of an experiment: a method on a data set with a seed, trained, measured, timed and kept.
 
-The file name of a result is a digest of everything that determines it. An interrupted experiment therefore continues
-with its unfinished cells, and experiments share the results of cells that they have in common.
+All results of a folder are in one file, cells.json. The name of a result is a digest of everything that determines it.
+An interrupted experiment therefore continues with its unfinished cells, and experiments share the results of cells that
+they have in common.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from xmlgp.data.catalogue import Entry
@@ -32,8 +34,8 @@ from xmlgp.metrics.propensity import propensities
 from xmlgp.model import Model
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.runtime.atomic_files import atomic_write, check_writable
-from xmlgp.runtime.progress import Progress, silent
+from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
 from xmlgp.training.loop import EpochHook
@@ -43,23 +45,24 @@ __all__ = [
     "KS",
     "Cell",
     "CellData",
+    "add_result",
     "cell_seconds",
-    "machine",
     "other_data",
-    "read_result",
+    "read_results",
     "run_cell",
     "run_cells",
     "training_seconds",
 ]
+
+#: The file of the results of all cells, and the lock of those who add to it.
+RESULTS = "cells.json"
+LOCK = ".lock"
 
 #: Numbers of labels k at which P@k and the other ranking measures are computed.
 KS = (1, 3, 5)
 
 #: Seed of the division into training and test points, the same for all methods and restarts.
 SPLIT_SEED = 0
-
-#: Settings that only change what a model has for learning on.
-FOR_LEARNING = {"replay"}
 
 #: Memory of a worker process besides its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30
@@ -131,14 +134,18 @@ class Cell(ABC, Generic[SettingsOfModel]):
 
     @property
     def name(self) -> str:
-        """A file name: the data set and a digest of everything that determines the result."""
+        """The name of the result: the data set and a digest of everything that determines the result."""
         facts = self.facts() + ([self.other_data] if self.other_data else [])
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-        return f"{self.dataset}-{digest}.json"
+        return f"{self.dataset}-{digest}"
 
     def facts(self) -> list[Any]:
         """Return everything that determines the result besides the data, as a list that JSON can represent."""
-        settings = {name: value for name, value in self.settings.with_model().items() if name not in FOR_LEARNING}
+        # A setting that comes or goes changes nothing that is left at its default.
+        usual = type(self.settings)()
+        settings = {
+            name: value for name, value in self.settings.with_model().items() if value != getattr(usual, name, None)
+        }
         facts = [settings, self.propensity, self.test_every]
         further = {name: getattr(self, name) for name in self.in_digest}
         return [*facts, further] if any(further.values()) else facts
@@ -185,10 +192,21 @@ def other_data(entry: Entry, folder: Path) -> tuple[tuple[str, str, str], ...]:
     return tuple(files)
 
 
-def read_result(cell: Cell, results: Path) -> dict[str, Any] | None:
-    """Return the result of a cell, or None if it has not finished."""
-    file = results / "cells" / cell.name
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+def read_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the results in a folder by the names of their cells."""
+    file = folder / RESULTS
+    results: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return results
+
+
+def add_result(name: str, result: Mapping[str, Any], folder: Path) -> None:
+    """Add the result of a cell to those in a folder, each on a line of the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / LOCK):
+        results = read_results(folder) | {name: result}
+        lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(results.items()))
+        with atomic_write(folder / RESULTS) as stream:
+            stream.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 def training_seconds(results: Sequence[dict[str, Any]]) -> float:
@@ -205,34 +223,32 @@ def cell_seconds(result: Mapping[str, Any]) -> float:
     return float(result["preprocess_s"] + result["history"][-1]["seconds"] + pilots)
 
 
-def run_cells(cells: Iterable[Cell], results: Path, progress: Progress = silent) -> None:
-    """Run the cells that have no result in a folder: as many at once as cores and memory allow, then the timed ones."""
-    cells = dict.fromkeys(cells)
+def run_cells(cells: Iterable[Cell], folder: Path, note: Callable[[str], None] = lambda text: None) -> None:
+    """Run the cells that have no result in a folder: as many at once as cores and memory allow, then the timed ones.
+
+    `note` is told of each cell that has finished.
+    """
+    finished = read_results(folder)
+    unfinished = [cell for cell in dict.fromkeys(cells) if cell.name not in finished]
     for timed in (False, True):
-        unfinished = [cell for cell in cells if cell.timed == timed and read_result(cell, results) is None]
-        if unfinished:
-            _run_in_processes(unfinished, results, progress, 1 if timed else core_count())
+        chosen = [cell for cell in unfinished if cell.timed == timed]
+        if chosen:
+            _run_in_processes(chosen, folder, note, 1 if timed else core_count())
 
 
-def _run_in_processes(cells: Sequence[Cell], results: Path, progress: Progress, max_workers: int) -> None:
-    (results / "cells").mkdir(parents=True, exist_ok=True)
-    check_writable(results / "cells")
+def _run_in_processes(cells: Sequence[Cell], folder: Path, note: Callable[[str], None], max_workers: int) -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     fitting = int(memory // max(cell.bytes_needed() for cell in cells))
     workers = max(1, min(max_workers, fitting, len(cells)))
     # Each worker gets its share of the cores: threads of several processes would wait for each other.
     threads = max(1, core_count() // workers)
-    with (
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-        progress("cells", total=len(cells), unit=" cells") as bar,
-    ):
-        running = {pool.submit(run_cell, cell, results, threads): cell for cell in cells}
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(run_cell, cell, threads): cell for cell in cells}
         try:
-            for done in as_completed(running):
-                done.result()
-                bar.update(last=running[done].name.partition("-")[0])
+            for count, done in enumerate(as_completed(running), start=1):
+                add_result(running[done].name, done.result(), folder)
+                note(f"{count} of {len(cells)} cells: {running[done].dataset}")
         except BaseException as error:
-            # On a full disk the remaining cells would be trained for nothing; those that run may still be kept.
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, Exception):
                 # A user who interrupts does not want to wait for them.
@@ -241,15 +257,13 @@ def _run_in_processes(cells: Sequence[Cell], results: Path, progress: Progress, 
             raise
 
 
-def run_cell(cell: Cell, results: Path, threads: int | None = None) -> None:
-    """Train, measure and time a cell with some threads, or one for each core, and write the result."""
+def run_cell(cell: Cell, threads: int | None = None) -> dict[str, Any]:
+    """Train, measure and time a cell with some threads, or one for each core, and return the result."""
     with limit_threads(threads):
-        result = _measured(cell) | {"threads": core_count(), "date": date.today().isoformat(), "machine": machine()}
-    with atomic_write(results / "cells" / cell.name) as stream:
-        stream.write(json.dumps(result, indent=1).encode())
+        return _measured(cell) | {"threads": core_count(), "date": date.today().isoformat(), "machine": _machine()}
 
 
-def machine() -> str:
+def _machine() -> str:
     """Return the name of the processor, if the system has it, and the number of cores."""
     name = platform.processor() or platform.machine()
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:

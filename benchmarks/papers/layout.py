@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import linregress
 
 from benchmarks.papers.cells import training_seconds
-from xmlgp.plots import MARKERS, plot_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 __all__ = [
     "PRECISIONS",
@@ -26,14 +28,15 @@ __all__ = [
     "Styles",
     "accuracy_table",
     "auc_table",
-    "comparison_table",
     "draw_accuracy",
     "draw_bars",
     "draw_interval",
     "draw_lines",
     "draw_race",
     "draw_share",
+    "finish_panels",
     "minutes_table",
+    "panels_in_a_row",
     "precision_table",
     "restarts_table",
     "seconds_until_settled",
@@ -59,11 +62,14 @@ TIMES = ("bound_s", "kl_s")
 #: The measures of [L] besides precision.
 FURTHER_MEASURES = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
 
-#: Decimals of the numbers that `comparison_table` shows, other than two.
-DECIMALS = {"bound": 0, "minutes_an_epoch": 4, "AUC_instance": 4, "log_loss": 4}
-
 #: Percentage points: a method has arrived when its accuracy stays this close to the best.
 NEAR = 0.5
+
+#: Width and height of a panel in inches.
+PANEL_SIZE = (4.2, 3.4)
+
+#: Markers that distinguish curves where they overlap.
+MARKERS = "osD^vPX"
 
 #: Ratio of the seconds of two successive markers of a curve, approximately.
 MARKER_SPACING = 1.6
@@ -149,61 +155,6 @@ def share_table(rows: Rows) -> Iterator[str]:
         yield f"Seconds = {line}, which explains {fit.rvalue**2:.1%} of the variance."
 
 
-def comparison_table(again: Rows, kept: Rows, compared: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a table with the paper's numbers, kept ones, those trained again, and their differences.
-
-    `compared` names the numbers of a row, each with a line. They are means over seeds, with the standard deviation if
-    there are several.
-    """
-    earlier = {_identity(row): row for row in kept}
-    yield from _head("data set", "method", "", "paper", "kept", "again", "again − kept", "again − paper")
-    for row in again:
-        for name in compared:
-            decimals = DECIMALS.get(name, 2)
-            paper = _of_paper(row, name, compared)
-            before = _number(earlier[_identity(row)], name) if _identity(row) in earlier else None
-            now = _number(row, name)
-            references = [before and before[0], paper]
-            yield _line(
-                row["dataset"],
-                f"{row['method']} {row['variant']}".strip(),
-                name.replace("_", " "),
-                "—" if paper is None else f"{paper:.{decimals}f}",
-                "—" if before is None else _spread(before, decimals),
-                _spread(now, decimals),
-                *("—" if value is None else _difference(now[0] - value, decimals) for value in references),
-            )
-    measured = dict.fromkeys(f"{row['date']}, {row['machine']}" for row in earlier.values() if "date" in row)
-    if measured:
-        yield ""
-        yield f"Kept results: {'; '.join(measured)}."
-
-
-def _difference(value: float, decimals: int) -> str:
-    # Adding zero turns a negative zero into a positive one.
-    return f"{round(value, decimals) + 0.0:+.{decimals}f}"
-
-
-def _identity(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return row["dataset"], row["method"], row["variant"]
-
-
-def _number(row: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the mean and the standard deviation over seeds of a number of a row."""
-    if name in row["measures"]:
-        return row["measures"][name]["mean"], row["measures"][name]["std"]
-    values = np.atleast_1d(row[name])
-    return float(values.mean()), float(values.std(ddof=min(1, len(values) - 1)))
-
-
-def _of_paper(row: Mapping[str, Any], name: str, compared: Sequence[str]) -> float | None:
-    """Return the paper's number: a list has precisions, a single number is the first that is compared."""
-    paper = row["paper"].get("p") if isinstance(row["paper"], dict) else row["paper"]
-    if isinstance(paper, list):
-        return float(paper[PRECISIONS.index(name)]) if name in PRECISIONS else None
-    return None if paper is None or name != compared[0] else float(paper)
-
-
 def accuracy_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of final accuracies and of the time to near-best accuracy, then the learning rates."""
     arrived = f"seconds to within {NEAR} of the best"
@@ -284,6 +235,35 @@ def seconds_until_settled(history: Sequence[Mapping[str, float]], least: float) 
     return settled
 
 
+def panels_in_a_row(count: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, side by side."""
+    # Tables need no Matplotlib.
+    from matplotlib.figure import Figure
+
+    width, height = PANEL_SIZE
+    figure = Figure(figsize=(width * count, height), layout="constrained")
+    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def finish_panels(axes: Sequence[Axes], titles: Sequence[str], ylabel: str = "") -> None:
+    """Add a title and a legend to each panel, and the label of the vertical axis to the first."""
+    for axis, title in zip(axes, titles, strict=True):
+        # The default size is too wide for a title that lists the sizes of a data set.
+        axis.set_title(title, fontsize="medium")
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize="small")
+            axis.set_xlabel(axis.get_xlabel() or "epoch")
+    if ylabel:
+        axes[0].set_ylabel(ylabel)
+
+
+def _plot_line(axis: Axes, x: ArrayLike, y: ArrayLike, label: str, style: Mapping[str, Any]) -> Line2D:
+    """Plot a line with a name and keyword arguments of `Axes.plot`; a single point gets a marker, to be visible."""
+    marker = "o" if np.size(x) == 1 else None
+    (line,) = axis.plot(x, y, **{"label": label, "marker": marker, **style})
+    return line
+
+
 def draw_lines(axis: Axes, rows: Panel, styles: Styles, series: str, value: str) -> None:
     """Draw the values of a series of each row, `history` or `curve`, against the epoch.
 
@@ -292,7 +272,7 @@ def draw_lines(axis: Axes, rows: Panel, styles: Styles, series: str, value: str)
     for method, variant, results in rows:
         epochs = [point["epoch"] for point in results[0][series]]
         values = np.array([[point[value] for point in result[series]] for result in results])
-        line = plot_line(axis, epochs, values.mean(axis=0), f"{method} {variant}".strip(), styles.get(method, {}))
+        line = _plot_line(axis, epochs, values.mean(axis=0), f"{method} {variant}".strip(), styles.get(method, {}))
         if len(values) > 1:
             axis.fill_between(
                 epochs, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0

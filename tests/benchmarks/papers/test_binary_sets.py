@@ -1,13 +1,11 @@
 """The data sets with two classes are made of their published files, point for point."""
 
-import bz2
 import hashlib
 
 import pytest
 
-from benchmarks.papers.binary_sets import PUBLISHED, make_binary_sets, make_set
+from benchmarks.papers.binary_sets import PUBLISHED, make_set
 from benchmarks.papers.catalogue import load_papers
-from tests.cli.command import run, said
 from xmlgp.errors import DataFormatError, FetchError
 
 #: Published files of each layout, and the files that they become.
@@ -70,20 +68,6 @@ def test_published_points_become_those_of_the_catalogue(name, tmp_path):
     assert {path.parent for path in paths} == {tmp_path / "data" / name}
 
 
-def test_compressed_files_and_other_values_are_told(tmp_path):
-    files, expected = EXAMPLES["german"]
-    (tmp_path / "german.numer.bz2").write_bytes(bz2.compress(files["german.numer"].encode()))
-    notes = []
-    make_set(entry_of("german", [2], 3, ["git:0"]), tmp_path, tmp_path, notes.append)
-    make_set(entry_of("german", [2], 3), tmp_path, tmp_path, notes.append)
-    other, unknown = notes
-    assert other.startswith(
-        "german: has the sizes of the catalogue, but other values or labels, so results may differ: "
-    )
-    assert other.endswith(f"german.svm is {git_digest(expected['german.svm'])}")
-    assert unknown == "german: has the sizes of the catalogue, which has no checksums to compare with"
-
-
 def test_the_division_of_magic_does_not_depend_on_the_order(tmp_path):
     entry = entry_of("magic", [8, 2], 3)
     divisions = []
@@ -121,18 +105,6 @@ def test_other_files_are_refused_and_nothing_is_written(tmp_path):
         make("-1 3:1\n1 3:2\n")
     (data / "german" / "german.svm").unlink()
     assert make("-1 3:1\n1 3:2\n")[0].read_text() == "-1 3:1\n+1 3:2\n"
-
-
-def test_the_command_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = run(".", command=make_binary_sets)
-    assert result.exit_code == 1
-    *skipped, last = result.stderr.splitlines()
-    assert len(skipped) == len(PUBLISHED)
-    assert "svmguide1: skipped, as . does not have svmguide1 and svmguide1.t" in skipped
-    assert last == "Error: . has the published files of no data set; --help names them"
-    assert said(run(".", "german", command=make_binary_sets)) == "german needs german.numer, which . does not have"
-    assert said(run(".", "bibtex", command=make_binary_sets)).startswith("bibtex is not a data set that this makes")
 
 
 def test_the_catalogue_names_the_published_files():
