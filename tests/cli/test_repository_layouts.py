@@ -118,25 +118,6 @@ def test_names_of_the_repository():
     assert f"names are not used: Yf.txt:{dataset.K + 1}: the file has more names than the {dataset.K} labels" in noted
 
 
-def test_labels_alone_are_true_labels():
-    measures = {"P@1": 100, "P@3": 50, "P@5": 30, "nDCG@1": 100, "nDCG@3": 100, "nDCG@5": 100}
-    lists = "a.scores lists at most 2 labels per point; for larger k the others count as wrong"
-    for name, notes in (
-        ("tst_X_Y.txt", []),
-        ("truth.txt", ["truth.txt: taking lines of `label:1` as labels, of 3 points"]),
-    ):
-        write(a__scores=SCORES, **{name.replace(".", "__"): TRUTH})
-        result = ok("evaluate", "a.scores", name, "--json")
-        assert json.loads(result.stdout).items() >= measures.items()
-        assert result.stderr.splitlines() == [*notes, RANKED, lists, WITHOUT_PSP]
-    reason = (
-        "a.scores:2: label 0 has the value 0.9, but labels have 1; if these are scores, they come first, then the data"
-    )
-    result = run("evaluate", "tst_X_Y.txt", "a.scores")
-    assert result.stderr.splitlines()[-1] == reason
-    assert result.exit_code == 1
-
-
 def test_pairs_of_points_and_labels_are_left_out():
     write(a__scores=SCORES, tst_X_Y__txt=TRUTH, filter_labels_test__txt="0 0\n2 1\n1 0\n")
     note = "filter_labels_test.txt is not used; --filter-labels FILE leaves out such pairs of a point and a label"
@@ -191,16 +172,6 @@ def test_what_is_not_used_is_noted():
         "Bibtex_trSplit.txt is not used: all points of bibtex_data.txt are for training",
         "trn_filter_labels.txt is not used: its pairs of a point and a label stay in the training data",
     ]
-
-
-@pytest.mark.parametrize(
-    "command", [("train", "DATA", "model"), ("preprocess", "DATA", "out"), ("evaluate", "a.scores", "DATA")]
-)
-def test_pairs_as_data_are_called_what_they_are(command):
-    write(a__scores=SCORES, filter_labels_test__txt="0 1\n2 1\n")
-    result = run(*(word.replace("DATA", "filter_labels_test.txt") for word in command))
-    reason = "these are pairs of a point and a label, which `xmlgp evaluate --filter-labels FILE` leaves out"
-    assert said(result) == f"filter_labels_test.txt:1: {reason}"
 
 
 def test_true_labels_beyond_those_of_scores_count_as_missed():

@@ -97,27 +97,25 @@ def test_resize_features():
 
 #: A malformed line, and a part of the message.
 MALFORMED = {
-    "unknown label": ("2 1:1", "label '2' is not one of -1, +1, 0, 1"),
-    "label nan": ("nan 1:1", "label 'nan' is not one of -1, +1, 0, 1"),
-    "several labels": ("1,-1 1:1", "label '1,-1' is not one of"),
-    "label of the other pair": ("0 1:1", "label 0 follows label -1, but labels must be either -1 and +1 or 0 and 1"),
-    "no label": ("1:1 2:1", "the label is missing before '1:1'"),
+    "unknown label": ("2 1:1", "label 2 is not one of -1, +1, 0, 1"),
+    "label nan": ("nan 1:1", "'nan' is not a label"),
+    "label of the other pair": ("0 1:1", "labels must be either -1 and +1 or 0 and 1"),
+    "no label": ("1:1 2:1", "a line needs one label"),
     "index 0": (
         "1 0:1 1:1",
-        "'0' is not a feature index, an integer from 1 (in scikit-learn, use dump_svmlight_file with zero_based=False)",
+        "features start at 1, not 0 (in scikit-learn, use dump_svmlight_file with zero_based=False)",
     ),
-    "a negative index": ("1 -3:1", "'-3' is not a feature index"),
-    "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is above 10000000"),
-    "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'10000001' is above {MAX_FEATURES}, the highest"),
-    "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is above"),
+    "a negative index": ("1 -3:1", "'-3' is not a feature"),
+    "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is not below 10000001"),
+    "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'{MAX_FEATURES + 1}' is not below"),
+    "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is not below"),
     "duplicate index": ("1 3:1 3:1", "feature 3 occurs twice"),
-    "decreasing indices": ("1 3:1 2:1", "feature 2 follows 3, but features must increase"),
     "no pair": ("1 3", "'3' is not a feature:value pair"),
     "nan": ("1 3:nan", "'nan' is not a finite decimal number"),
-    "a value beyond float32": ("1 3:3.4028235677973366e38", "'3.4028235677973366e38' is too large for a 32-bit"),
+    "a value beyond float32": ("1 3:3.4028235677973366e38", "the value of feature 3 is too large for a 32-bit"),
     "query id": ("1 qid:3 4:1", "qid is not supported for binary data"),
-    "a null byte": ("1 3:1\0 4:1", "byte 0x00 at column 6 is not text"),
-    "carriage return alone": ("1 3:1\r1 4:1", "byte 0x0d at column 6 is not text"),
+    "a null byte": ("1 3:1\0 4:1", "'1\\x00' is not a finite decimal"),
+    "carriage return alone": ("1 3:1\r1 4:1", "'1\\r1' is not a finite decimal"),
 }
 
 
@@ -143,7 +141,7 @@ def test_malformed_file_is_reported_with_its_line(monkeypatch, name):
         (b"# nothing\n", "2: the file has no points"),
         (b"#\n\n \n", "4: the file has no points"),
         (b"1 1:1\n-1 1:1", "2: the file ends within this line"),
-        (b"1 1:1\n7 1:1", "2: label '7' is not one of"),
+        (b"1 1:1\n7 1:1\n", "2: label 7 is not one of"),
     ],
 )
 def test_incomplete_file_is_refused(content, reason):
@@ -216,7 +214,7 @@ def test_several_labels_are_read_as_by_scikit_learn(monkeypatch, name, block):
 
 def test_several_labels_in_any_order_with_zeros_and_blank_lines():
     content = b"2,1 3:1 1:2 2:0\n\n \n1 1:1\n\n \t"
-    X, y = read_several(content, "2 blank lines between points are no points", FROM_1)
+    X, y = read_several(content, FROM_1, "2 blank lines or comments between points are no points")
     assert X.tolist() == [[2, 0, 1], [1, 0, 0]]
     assert y.tolist() == [[False, True, True], [False, True, False]]
 
@@ -224,21 +222,21 @@ def test_several_labels_in_any_order_with_zeros_and_blank_lines():
 def test_one_label_a_line_is_a_number_where_that_is_known():
     X, y = read_several(b"1 1:1\n0 2:1\n", FROM_1, several=True)
     assert y.tolist() == [[False, True], [True, False]]
-    with pytest.raises(DataFormatError, match="^x:1: label '1,2' is not one of"):
+    with pytest.raises(DataFormatError, match="^x:1: a line needs one label"):
         read_points(LineReader(io.BytesIO(b"1,2 1:1\n"), "x"), several=False)
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("-1 1:1", "label '-1' is not a number from 0 to 10000000, which labels are where points have several"),
-        ("1.5 1:1", "label '1.5' is not a number"),
-        ("1,,2 1:1", "label '' is not a number"),
-        ("1,x 1:1", "label '1,x'|label 'x' is not a number"),
-        ("10000001 1:1", "label '10000001' is not a number from 0 to 10000000"),
+        ("-1 1:1", "label -1 is not a number from 0 to 10000000"),
+        ("1.5 1:1", "label 1.5 is not a number"),
+        ("1,,2 1:1", "a label is missing"),
+        ("1,x 1:1", "'x' is not a label"),
+        ("10000001 1:1", "label 10000001 is not a number from 0 to 10000000"),
         ("1,2,1 1:1", "label 1 occurs twice"),
         ("1 2:1 1:1 2:3", "feature 2 occurs twice"),
-        ("1 10000001:1", "feature '10000001' is above 10000000"),
+        ("1 10000001:1", "feature '10000001' is not below 10000001"),
         ("1 1:nan", "'nan' is not a finite decimal number"),
         ("1 x", "'x' is not a feature:value pair"),
     ],

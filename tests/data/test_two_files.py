@@ -1,7 +1,6 @@
 """Points whose features and labels are in two files, as in newer sets of the Extreme Classification Repository."""
 
 import gzip
-import io
 
 import numpy as np
 import pytest
@@ -99,17 +98,6 @@ def test_points_to_predict_need_no_labels(written):
         assert (header, line, block.features.sparse.toarray().tolist(), block.K) == ((3, 4, 0), 2, X, 0)
 
 
-def test_features_alone_of_any_name_can_be_predicted():
-    notes = []
-    _, blocks = read_blocks(LineReader(io.BytesIO(FEATURES), "-"), 4, 2, labelled=False, note=notes.append)
-    ((_, block),) = blocks
-    assert block.features.sparse.toarray().tolist() == X
-    assert notes == ["-: taking lines of `feature:value` as features, of 3 points"]
-    for content, labelled in (FEATURES, True), (b"0 5\n1 6\n", False):
-        with pytest.raises(DataFormatError, match="-:1: "):
-            read_blocks(LineReader(io.BytesIO(content), "-"), 4, 2, labelled)
-
-
 def test_a_file_of_the_usual_format_may_have_any_name(tmp_path):
     (tmp_path / "trn_X_Xf.txt").write_bytes(b"1 3 2\n0 1:1\n")
     assert read_dataset("trn_X_Xf.txt")[0].shape == (1, 3, 2)
@@ -121,16 +109,6 @@ def test_values_of_labels(written):
     noted = ["trn_X_Y.txt: labels with values such as 0.5 count as labels with 1"]
     assert labels_of("trn_X_Y.txt") == (expected, 0, noted)
     assert labels_of("trn_X_Xf.txt") == (expected, 4, noted)
-
-
-def test_labels_of_another_name_are_those_of_a_file_alone(tmp_path):
-    (tmp_path / "a.txt").write_bytes(LABELS)
-    assert labels_of("a.txt") == (Y, 0, ["a.txt: taking lines of `label:1` as labels, of 3 points"])
-    (tmp_path / "a.txt").write_bytes(b"3 2\n0:1\n1:0.9\n\n")
-    with pytest.raises(
-        DataFormatError, match="a.txt:3: label 1 has the value 0.9, but labels have 1; if these are scores"
-    ):
-        labels_of("a.txt")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +136,7 @@ def test_labels_of_another_name_are_those_of_a_file_alone(tmp_path):
         (FEATURES, b"3 2\n0:1\n0:1 0:1\n\n", "trn_X_Y.txt:3: label 0 occurs twice"),
         (FEATURES, b"3 2\n0:1\n\n0:1 1:-1\n", "trn_X_Y.txt:4: label 1 has the value -1, but labels have 1"),
         (FEATURES, b"3 2\n0:1\n1\n\n", "trn_X_Y.txt:3: '1' is not a label:value pair"),
-        (FEATURES, b"3 2\n0:1\n0:\n\n", "trn_X_Y.txt:3: label 0 has no value"),
+        (FEATURES, b"3 2\n0:1\n0:\n\n", "trn_X_Y.txt:3: a label has no value"),
         (FEATURES, b"3 2\n\n\n0:1", "trn_X_Y.txt:4: the file ends within this line"),
         (b"3 4\n0:1\n4:1\n\n", LABELS, "trn_X_Xf.txt:3: feature '4' is not below 4"),
         (b"3 4\n0:1\n0:1,1:1\n\n", LABELS, "trn_X_Xf.txt:3: '1:1,' is not|trn_X_Xf.txt:3: '1,1:1' is not a finite"),
@@ -172,40 +150,11 @@ def test_mistakes_are_reported_with_their_file_and_line(written, features, label
         read_dataset("trn_X_Y.txt" if features is None else "trn_X_Xf.txt")
 
 
-def test_files_that_are_no_data_are_called_what_they_are(tmp_path):
-    for name, content, reason in (
-        (
-            "a.txt",
-            b"0 5\n1 6\n",
-            "these are pairs of a point and a label, which `xmlgp evaluate --filter-labels FILE` l",
-        ),
-        ("filter_labels_test.txt", b"0 5\n", "these are pairs of a point and a label"),
-        ("a.txt", FEATURES, "a first line of two numbers is that of features alone, of labels alone, or of scores; "),
-    ):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataFormatError, match=f"{name}:1: {reason}"):
-            read_dataset(name)
-        if content != FEATURES:
-            with pytest.raises(DataFormatError, match=f"{name}:1: {reason}"):
-                labels_of(name)
-
-
 def test_text_of_two_numbers_is_text_unless_its_name_says_otherwise():
     assert is_rows("a.txt", b"3 4\n")
     assert not is_rows("a.txt", b"3 4\n", strict=True)
     assert not is_rows("-", b"3\t4\n")
     assert is_rows("of/trn_X_Xf.txt.gz", b"3 4\n", strict=True)
-
-
-def test_malformed_lines_are_points_where_errors_are_kept(written):
-    path = written(b"3 4\n0:1\nx\n1:1\n", None)
-    with open(path, "rb") as stream:
-        reader = LineReader(stream, path)
-        reader.errors = {}
-        _, blocks = read_blocks(reader, 4, 2, labelled=False)
-        ((_, block),) = blocks
-    assert block.features.sparse.toarray().tolist() == [[1, 0, 0, 0], [0] * 4, [0, 1, 0, 0]]
-    assert {line: error.reason for line, error in reader.errors.items()} == {3: "'x' is not a feature:value pair"}
 
 
 def test_memory_does_not_grow_with_the_labels_that_wait(written, monkeypatch):

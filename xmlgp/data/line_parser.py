@@ -6,16 +6,12 @@ without labels starts with a space or tab. Labels and features are nonnegative i
 as a float32 is not stored.
 """
 
-import functools
 import re
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-import numpy as np
-
-from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.features import Features
-from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_repository
+from xmlgp.data.repository_format import parse_lines
+from xmlgp.data.scanner import FLOAT32_OVERFLOW
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
@@ -27,32 +23,6 @@ DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 #: Number of digits of the largest index, 2**31 - 1.
 MAX_INDEX_DIGITS = 10
-
-
-def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str, pairs_of: str | None = None) -> Dataset:
-    """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
-
-    If lines have `index:value` pairs alone, without a list of labels, `pairs_of` says what the indices are ("feature"
-    or "label"). `text` starts with line `first_line` of the file `path`. DataFormatError names the first malformed one.
-    """
-    line_count = text.count(b"\n")
-    labels = np.empty(line_count + text.count(b","), np.int32)
-    pairs = empty_numbers(text.count(b":"))
-    # Row 0 says where the labels of each line end, row 1 where its pairs end.
-    ends = np.empty((2, line_count + 1), np.int64)
-    if scan_repository(np.frombuffer(text, np.uint8), D, K, pairs_of is None, labels, pairs, ends):
-        pairs = pairs[:, : ends[1, -1]]
-        values = number_values(text, pairs)
-        features = as_csr(values.astype(np.float32), pairs[0].astype(np.int32), ends[1], D)
-        label_matrix = as_csr(None, labels[: ends[0, -1]], ends[0], K)
-        for matrix in features, label_matrix:
-            matrix.sort_indices()
-        unique = label_matrix.has_canonical_format and features.has_canonical_format
-        if unique and np.isfinite(values).all():
-            features.eliminate_zeros()
-            return Dataset(Features(features), label_matrix)
-    check_line = functools.partial(_check_line, D=D, K=K, pairs_of=pairs_of)
-    return report_first_mistake(text, path, first_line, check_line)
 
 
 def report_first_mistake(
@@ -91,23 +61,6 @@ def check_pairs(pairs: Iterable[bytes], check_feature: Callable[[bytes], int], k
             raise ValueError(f"{quote(value)} is not a finite decimal number")
         if abs(float(value)) >= FLOAT32_OVERFLOW:
             raise ValueError(f"{quote(value)} is too large for a 32-bit floating-point number")
-
-
-def _check_line(line: bytes, D: int, K: int, pairs_of: str | None) -> None:
-    """Raise a ValueError that says what is wrong with a line, if anything is."""
-    label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
-    if pairs_of:
-        pairs.insert(0, label_list)
-        label_list = b""
-    if b":" in label_list:
-        raise ValueError(
-            f"{quote(label_list)} is not a list of labels; the line of a point without labels starts with a space"
-        )
-    seen: set[int] = set()
-    for token in label_list.split(b",") if label_list else []:
-        check_index(token, K, "label", seen)
-    kind = pairs_of or "feature"
-    check_pairs(filter(None, pairs), functools.partial(check_index, bound=D, kind=kind, seen=set()), kind)
 
 
 def check_index(token: bytes, bound: int, kind: str, seen: set[int]) -> int:

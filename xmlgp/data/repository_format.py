@@ -1,8 +1,12 @@
 """Read and write data files in the text format of the Extreme Classification Repository.
 
-The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as defined in
-`xmlgp.data.line_parser`, and perhaps blank lines after them. No memory is allocated according to the first line, which
-may declare any number.
+The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as
+below, and perhaps blank lines. No memory is allocated according to the first line, which may declare any number.
+
+A line is `label,label,... feature:value feature:value ...` in ASCII, separated by spaces or tabs; the line of a point
+without labels starts with a space or tab. Labels and features are nonnegative integers; values are decimals such as
+`1`, `.5`, `+1` and `-2.5e-3`. Labels and features may be in any order, but none may occur twice. A value that is zero
+as a float32 is not stored.
 """
 
 import contextlib
@@ -15,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.cache import load_or_store
-from xmlgp.data.dataset import Dataset, no_points, stack
-from xmlgp.data.line_parser import parse_lines
+from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
+from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
+from xmlgp.data.scanner import Indices, empty_numbers, number_values, reason_of, repeated, row_of, scan_repository
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.linear_algebra.compiled import compiled
@@ -26,6 +31,7 @@ from xmlgp.runtime.untrusted_text import quote
 
 __all__ = [
     "Header",
+    "parse_lines",
     "read_blocks",
     "read_dataset",
     "read_declared",
@@ -154,7 +160,6 @@ def read_blocks(reader: LineReader) -> tuple[Header, Iterator[tuple[int, Dataset
     """Return the header of an open file, and each block of points with the number of its first line.
 
     The `LineReader` is at the first line. This function and the iteration raise DataFormatError, which names the line.
-    If the reader keeps errors (`LineReader.errors`), a malformed line after the first is an empty point instead.
     """
     header = Header(*read_sizes(reader, HEADER, "three nonnegative integers `N D K`"))
     return header, read_declared(
@@ -188,7 +193,7 @@ def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Data
         if not text:
             reason = f"the file ends after {N - remaining} of {N} points declared in its first line"
             raise DataFormatError(reader.path, line_number, reason)
-        for block in _parse_blocks(text, parse, reader, line_number):
+        for block in _parse_blocks(text, parse, line_number):
             remaining -= block.N
             yield line_number, block
     if extra_line := reader.skip_blank_lines():
@@ -196,30 +201,53 @@ def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Data
         raise DataFormatError(reader.path, extra_line, reason)
 
 
-def _parse_blocks(
-    text: bytes, parse: Callable[[bytes, int], Dataset], reader: LineReader, first_line: int
-) -> Iterator[Dataset]:
-    """Yield the points of some lines.
-
-    At a malformed line, yield the points before it and raise; or, if the reader keeps errors, keep this one and replace
-    the point by an empty one.
-    """
+def _parse_blocks(text: bytes, parse: Callable[[bytes, int], Dataset], first_line: int) -> Iterator[Dataset]:
+    """Yield the points of some lines; at a malformed line, yield the points before it and raise."""
     try:
         yield parse(text, first_line)
     except DataFormatError as error:
-        lines = [line + b"\n" for line in text.split(b"\n")[:-1]]
-        if reader.errors is None:
-            if before := b"".join(lines[: error.line - first_line]):
-                yield parse(before, first_line)
-            raise
-        points = []
-        for number, line in enumerate(lines, first_line):
-            try:
-                points.append(parse(line, number))
-            except DataFormatError as line_error:
-                reader.errors[number] = line_error
-                points.append(parse(b"\n", number))
-        yield stack(points)
+        lines = text.split(b"\n")[: error.line - first_line]
+        if lines:
+            yield from _parse_blocks(b"\n".join([*lines, b""]), parse, first_line)
+        raise
+
+
+def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str, pairs_of: str | None = None) -> Dataset:
+    """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
+
+    If lines have `index:value` pairs alone, without a list of labels, `pairs_of` says what the indices are ("feature"
+    or "label"). `text` starts with line `first_line` of the file `path`. DataFormatError names a malformed line; there
+    may be others before it that are malformed because of an index that occurs twice or a value that is too large.
+    """
+    line_count = text.count(b"\n")
+    labels = np.empty(line_count + text.count(b","), np.int32)
+    pairs = empty_numbers(text.count(b":"))
+    # Row 0 says where the labels of each line end, row 1 where its pairs end.
+    ends = np.empty((2, line_count + 1), np.int64)
+    mistake = np.zeros(2, np.int64)
+    indices = Indices(K, D, feature=pairs_of or "feature")
+    if not scan_repository(np.frombuffer(text, np.uint8), D, K, pairs_of is None, labels, pairs, ends, mistake):
+        line = first_line + text.count(b"\n", 0, int(mistake[1]))
+        raise DataFormatError(path, line, reason_of(text, mistake, indices))
+    pairs = pairs[:, : ends[1, -1]]
+    values = number_values(text, pairs)
+    features = as_csr(values.astype(np.float32), pairs[0].astype(np.int32), ends[1], D)
+    label_matrix = as_csr(None, labels[: ends[0, -1]], ends[0], K)
+    mistakes = []
+    for matrix, name in ((label_matrix, indices.label), (features, indices.feature)):
+        matrix.sort_indices()
+        if not matrix.has_canonical_format:
+            position = int(repeated(matrix.indices, matrix.indptr)[0])
+            mistakes.append((row_of(position, matrix.indptr), f"{name} {matrix.indices[position]} occurs twice"))
+    if not np.isfinite(values).all():
+        position = int(np.isfinite(values).argmin())
+        reason = f"the value of {indices.feature} {pairs[0, position]} is too large for a 32-bit floating-point number"
+        mistakes.append((row_of(position, ends[1]), reason))
+    if mistakes:
+        row, reason = min(mistakes)
+        raise DataFormatError(path, first_line + row, reason)
+    features.eliminate_zeros()
+    return Dataset(Features(features), label_matrix)
 
 
 def _format_block(block: Dataset) -> bytes:

@@ -1,18 +1,28 @@
 """Scan lines of `index:value` pairs, in which both text formats keep features, with compiled loops.
 
-They find that a line is malformed, not why: `line_parser` and `libsvm_format` do, for the message. The last line ends
-with a newline as well. A number becomes a column of five: index, digits as an integer, how many of them follow the
-point, start and end in the text. With too many digits or an exponent, the third is -1, and Python reads the text.
+The last line ends with a newline as well. A number becomes a column of five: index, digits as an integer, how many of
+them follow the point, start and end in the text. With too many digits or an exponent, the third is -1, and Python reads
+the text. A loop that finds a malformed line stores what is wrong and where, and `reason_of` says it in words.
 """
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["FLOAT32_OVERFLOW", "empty_numbers", "number_values", "scan_libsvm", "scan_repository"]
+__all__ = ["Indices", "empty_numbers", "number_values", "reason_of", "repeated", "scan_libsvm", "scan_repository"]
+__all__ += ["DECIMAL", "row_of"]
 
 TAB, NEWLINE, RETURN, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n\r +,-.09:Ee"
+
+#: A decimal, as `_scan_number` reads it. It matches in linear time for any token.
+DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 #: Integers of 15 digits and powers of ten up to 10**22 are exact as doubles, so the quotient of two is the double
 #: nearest to the decimal (Clinger, How to read floating point numbers accurately, 1990).
@@ -24,6 +34,24 @@ FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 
 #: Larger than every index, and so small that it times ten is an int64.
 LARGE_INDEX = 1 << 40
+
+#: What is wrong with a line, from the position in the text that comes with it.
+LABEL, FEATURE, VALUE = range(1, 4)
+
+#: What ends the parts of a line.
+BLANK = re.compile(rb"[ \t]|\r?\n")
+END_OF_LABEL = re.compile(rb"[ \t,]|\r?\n")
+END_OF_INDEX = re.compile(rb"[ \t:]|\r?\n")
+
+
+class Indices(NamedTuple):
+    """What the labels and the features of a file are called, and how many there are."""
+
+    K: int
+    D: int
+    label: str = "label"
+    feature: str = "feature"
+    most: str = "the number of {}s in the first line"
 
 
 def empty_numbers(count: int) -> NDArray[np.int64]:
@@ -41,6 +69,50 @@ def number_values(text: bytes, numbers: NDArray[np.int64]) -> NDArray[np.float64
     return values
 
 
+def reason_of(text: bytes, mistake: NDArray[np.int64], indices: Indices) -> str:
+    """Return what is wrong with a line of a text, given the `mistake` that a loop found: its kind and position."""
+    kind, at = mistake.tolist()
+    word = _word(text, at, BLANK)
+    if kind == VALUE:
+        return f"{quote(word)} is not a finite decimal number" if word else f"a {indices.feature} has no value"
+    if kind == FEATURE and b":" not in word:
+        return f"{quote(word)} is not a {indices.feature}:value pair"
+    name, bound, end = indices.feature, indices.D, END_OF_INDEX
+    if kind == LABEL:
+        name, bound, end = indices.label, indices.K, END_OF_LABEL
+    token = _word(text, at, end)
+    if kind == LABEL and b":" in token:
+        return f"{quote(word)} is not a list of labels; the line of a point without labels starts with a space"
+    if not token:
+        return f"a {name} is missing"
+    if token.isdigit():
+        return f"{name} {quote(token)} is not below {bound}, {indices.most.format(name)}"
+    return (
+        "qid is not supported for binary data"
+        if token == b"qid"
+        else f"{quote(token)} is not a {name}: a nonnegative integer"
+    )
+
+
+def _word(text: bytes, start: int, end: re.Pattern[bytes]) -> bytes:
+    """Return what begins at a position of a text, up to what matches `end`."""
+    match = end.search(text, start)
+    return text[start : match.start() if match else len(text)]
+
+
+def repeated(indices: NDArray[np.int32], indptr: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the positions of the indices that are the same as the one before them in their row."""
+    same = np.zeros(len(indices) + 1, bool)
+    same[1:-1] = indices[1:] == indices[:-1]
+    same[indptr] = False
+    return np.flatnonzero(same)
+
+
+def row_of(position: int, indptr: NDArray[Any]) -> int:
+    """Return the row of the element at a position."""
+    return int(np.searchsorted(indptr, position, side="right")) - 1
+
+
 @compiled
 def scan_repository(
     text: NDArray[np.uint8],
@@ -50,11 +122,13 @@ def scan_repository(
     labels: NDArray[np.int32],
     pairs: NDArray[np.int64],
     ends: NDArray[np.int64],
+    mistake: NDArray[np.int64],
 ) -> bool:
     """Scan lines of the repository's format; return whether they are well-formed, but for indices that occur twice.
 
     Lines that are not `labelled` have pairs alone. `labels` receives the labels of all lines, `pairs`, 5×count, the
-    features, and `ends`, 2×(lines + 1), the number of labels and of features before each line.
+    features, and `ends`, 2×(lines + 1), the number of labels and of features before each line. `mistake` receives what
+    is wrong with a malformed line, and where.
     """
     ends[:, 0] = 0
     # With a literal 0, Numba would compile all that is called twice.
@@ -64,17 +138,19 @@ def scan_repository(
     label_count = 0
     pair_count = zero
     while at < len(text):
-        if labelled and ZERO <= text[at] <= NINE:
+        if labelled and not _is_blank(text, at):
             while True:
-                at, label = _scan_index(text, at, K)
-                if at < 0:
+                begin = at
+                at, label = _scan_index(text, begin, K)
+                if at < 0 or not (text[at] == COMMA or _is_blank(text, at)):
+                    _fail(mistake, LABEL, begin)
                     return False
                 labels[label_count] = label
                 label_count += 1
                 if text[at] != COMMA:
                     break
                 at += 1
-        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count, not labelled)
+        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count, mistake)
         if at < 0:
             return False
         line += 1
@@ -85,70 +161,94 @@ def scan_repository(
 
 @compiled
 def scan_libsvm(
-    text: NDArray[np.uint8], bound: int, labels: NDArray[np.int64], pairs: NDArray[np.int64], ends: NDArray[np.int64]
+    text: NDArray[np.uint8],
+    bound: int,
+    labels: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    mistake: NDArray[np.int64],
 ) -> int:
     """Scan lines of libsvm's format without comments; return the number of points, -1 if a line is malformed.
 
     Any numbers are labels here, several, one or none a line, and indices may be 0 or in any order. `labels`, 5×(count +
-    1), receives the labels of all points, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
-    labels and of features before each point.
+    1), receives the labels of all points, `pairs`, 5×count, the features, and `ends`, 3×(lines + 1), the number of
+    labels and of features before each point, and in row 2 the line of the point before. `mistake` is as for
+    `scan_repository`.
     """
     ends[:, 0] = 0
     zero = int(ends[0, 0])
     at = zero
+    line = 0
     points = 0
     label_count = zero
     pair_count = zero
     while at < len(text):
+        line += 1
         at = _skip_blanks(text, at)
         if text[at] == NEWLINE:
             at += 1
             continue
         start = at
-        at = _scan_number(text, at, labels, label_count)
-        unlabelled = at >= 0 and text[at] == COLON
-        if unlabelled:
+        at = _scan_number(text, start, labels, label_count)
+        if at >= 0 and text[at] == COLON:
             at = start
         else:
-            label_count += 1
-            while at >= 0 and text[at] == COMMA:
-                at = _scan_number(text, at + 1, labels, label_count)
+            while True:
+                if at < 0 or not (text[at] == COMMA or _is_blank(text, at)):
+                    _fail(mistake, LABEL, start)
+                    return -1
                 label_count += 1
-            if at < 0:
-                return -1
-        at, pair_count = _scan_pairs(text, at, bound, pairs, pair_count, unlabelled)
+                if text[at] != COMMA:
+                    break
+                start = at + 1
+                at = _scan_number(text, start, labels, label_count)
+        at, pair_count = _scan_pairs(text, at, bound, pairs, pair_count, mistake)
         if at < 0:
             return -1
         points += 1
         ends[0, points] = label_count
         ends[1, points] = pair_count
+        ends[2, points] = line - 1
     return points
 
 
 @compiled
-def _scan_pairs(
-    text: NDArray[np.uint8], at: int, bound: int, pairs: NDArray[np.int64], count: int, apart: bool
-) -> tuple[int, int]:
-    """Store the pairs up to the end of a line; return the start of the next line, -1 on errors, and their number.
+def _fail(mistake: NDArray[np.int64], kind: int, at: int) -> int:
+    """Store what is wrong and where, and return -1."""
+    mistake[0] = kind
+    mistake[1] = at
+    return -1
 
-    A blank is needed before each pair, but before the first one if that stands `apart` from what precedes it.
+
+@compiled
+def _scan_pairs(
+    text: NDArray[np.uint8], at: int, bound: int, pairs: NDArray[np.int64], count: int, mistake: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Store the pairs up to the end of the line; return the start of the next line, or -1, and the number of pairs.
+
+    A value of `count` pairs are stored already. What is before `at` is the start of the line, or a label.
     """
     while True:
-        start = at
         at = _skip_blanks(text, at)
         if text[at] == NEWLINE:
             return at + 1, count
-        if at == start and not apart:
-            return -1, count
-        apart = False
-        at, index = _scan_index(text, at, bound)
+        start = at
+        at, index = _scan_index(text, start, bound)
         if at < 0 or text[at] != COLON:
-            return -1, count
-        at = _scan_number(text, at + 1, pairs, count)
-        if at < 0:
-            return -1, count
+            return _fail(mistake, FEATURE, start), count
+        value = at + 1
+        at = _scan_number(text, value, pairs, count)
+        if at < 0 or not _is_blank(text, at):
+            return _fail(mistake, VALUE, value), count
         pairs[0, count] = index
         count += 1
+
+
+@compiled
+def _is_blank(text: NDArray[np.uint8], at: int) -> bool:
+    """Return whether a position has a space, a tab, a newline, or a carriage return before a newline."""
+    byte = text[at]
+    return byte in (SPACE, NEWLINE, TAB) or (byte == RETURN and text[at + 1] == NEWLINE)
 
 
 @compiled
