@@ -177,7 +177,7 @@ def _of_several_labels(points: _Points, path: str, note: Callable[[str], object]
     if labelled:
         labels = points.labels
         wrong = (labels < 0) | (labels > MAX_FEATURES) | (labels > np.floor(labels))
-        reason = f"label {_first(labels, wrong):.9g} is not a number from 0 to {MAX_FEATURES}, as several labels must be"
+        reason = f"label {_first(labels, wrong):.9g} is not a number from 0 to {MAX_FEATURES}, as several labels are"
         Y = _rows(None, np.where(wrong, 0, labels).astype(np.int32), points.label_counts)
         mistakes += [(_in_rows(wrong, points.label_counts), reason), _mistake_of_repeated(Y, "label")]
     _report(mistakes, points, path)
