@@ -1,7 +1,6 @@
 """The functions of `xmlgp` with texts, arrays and models in memory; the tests of commands use them with paths."""
 
 import copy
-import functools
 import pickle
 
 import numpy as np
@@ -11,9 +10,7 @@ from threadpoolctl import threadpool_limits
 
 import xmlgp
 from tests.problems import small_dataset
-from xmlgp import api
-from xmlgp.cli import with_options
-from xmlgp.errors import ModelFolderError, SettingsError, UsageError, XmlgpError
+from xmlgp.errors import SettingsError, UsageError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
 from xmlgp.text.names import Names
 
@@ -147,21 +144,6 @@ def test_arguments_that_contradict_each_other_are_refused(dishes):
             xmlgp.evaluate(model, LABELS)
 
 
-def test_functions_and_commands_have_their_own_words_for_an_argument():
-    told = "use `force=True`, `resume=False`, `k=N` or `output=probability`; see `xmlgp show a=b`"
-    assert with_options(told) == "use --force, --no-resume, -k N or --output probability; see `xmlgp show a=b`"
-
-
-def test_scores_in_the_place_of_true_labels_are_refused(dishes):
-    found = xmlgp.predict(dishes, TEXTS, k=2)
-    true = np.eye(4)[[0, 1, 2, 3] * 10]
-    pairs = [[(label["label"], label["probability"]) for label in point["labels"]] for point in found]
-    for scores, labels in (LABELS, found), (LABELS, list(found)), (true, found.matrix()), (LABELS, pairs):
-        with pytest.raises(SettingsError, match=r"the scores come first: evaluate\(scores, labels\)$"):
-            xmlgp.evaluate(scores, labels)
-    assert xmlgp.evaluate(pairs, LABELS, train=dishes) == xmlgp.evaluate(found, LABELS, train=dishes)
-
-
 def test_labels_of_minus_one_are_refused(dishes):
     X = np.eye(4).repeat(5, axis=0)
     model, signs = xmlgp.train(X, labels=X, settings={"factors": 2, "epochs": 1}), 2 * X - 1
@@ -175,55 +157,3 @@ def test_labels_of_minus_one_are_refused(dishes):
     ):
         with pytest.raises(SettingsError, match="^a label is negative or not a number; 1 says that a point has the"):
             call()
-
-
-def test_models_and_predictions_are_shown_in_a_line(dishes, tmp_path):
-    assert repr(dishes) == "<MLGPF model of 40 points, 10 features, 4 labels>"
-    assert repr(xmlgp.predict(dishes, iter(TEXTS))).startswith("<labels of the points, at most 5 each, by ")
-    assert repr(xmlgp.predict(dishes, "-")) == f"<labels of -, at most 5 each, by {dishes!r}>"
-    assert repr(xmlgp.predict(dishes, TEXTS)) == f"<labels of 40 points, at most 5 each, by {dishes!r}>"
-    dishes.save(tmp_path)
-    loaded = xmlgp.load(tmp_path)
-    assert repr(loaded) == f"<MLGPF model of 40 points, 10 features, 4 labels, in {tmp_path}>"
-    assert (
-        repr(xmlgp.predict(loaded, tmp_path / "x.txt", k="all")) == f"<labels of {tmp_path / 'x.txt'}, by {loaded!r}>"
-    )
-
-
-def test_a_model_whose_folder_holds_another_one_is_not_tuned(dishes, tmp_path):
-    dishes.save(tmp_path)
-    model = xmlgp.load(tmp_path)
-    learned = xmlgp.learn(model, ["Tomato salad"] * 3, labels=[["salad"]] * 3)
-    with pytest.raises(ModelFolderError, match="the folder holds another model by now; load it again$"):
-        xmlgp.tune(model, TEXTS[:9], labels=LABELS[:9])
-    assert xmlgp.tune(learned, TEXTS[:9], labels=LABELS[:9]) == learned.tuned
-    assert (model.tuned, model.data["N"], learned.data["N"]) == (None, 40, 43)
-
-
-def test_a_file_of_another_program_is_not_replaced(dishes, tmp_path):
-    file = tmp_path / "model.json"
-    file.write_text('{"mine": 1}')
-    training = {"labels": LABELS, "settings": {"factors": 2, "epochs": 1}}
-    for make in xmlgp.train, api.preprocess:
-        with pytest.raises(ModelFolderError, match="is not the description of an xmlgp model; .* `overwrite=True`$"):
-            make(TEXTS, tmp_path, **training)
-        assert file.read_text() == '{"mine": 1}'
-    with pytest.raises(ModelFolderError, match="is not the description of an xmlgp model; choose another folder$"):
-        dishes.save(tmp_path)
-    assert xmlgp.train(TEXTS, tmp_path, overwrite=True, **training).data["N"] == 40
-
-
-def test_too_little_memory_is_an_error_of_xmlgp(dishes, monkeypatch):
-    def fail(*arguments, **options):
-        raise MemoryError("Unable to allocate 7.45 GiB")
-
-    monkeypatch.setattr("xmlgp.runs.train.preprocess_data", fail)
-    monkeypatch.setattr("xmlgp.runs.learn.learn_points", fail)
-    for function in (xmlgp.train, functools.partial(xmlgp.learn, dishes)):
-        with pytest.raises(XmlgpError, match="^there is not enough memory: Unable to allocate 7.45 GiB$") as error:
-            function(TEXTS, labels=LABELS)
-        assert isinstance(error.value, MemoryError)
-    answers = xmlgp.predict(dishes, TEXTS)
-    monkeypatch.setattr("xmlgp.runs.predict.score_blocks", fail)
-    with pytest.raises(XmlgpError, match="^there is not enough memory"):
-        list(answers)

@@ -6,14 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import cross_val_predict
 
 import xmlgp
 from tests.problems import small_features
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
-from xmlgp.text.names import Names
 
 COLUMNS, LABELS = ["height", "width", "größe", "a b", "e"], ["red", "grün", "b c"]
 X = pd.DataFrame(small_features(60, D=5, density=0.5).toarray(), columns=COLUMNS)
@@ -59,7 +56,7 @@ def test_label_columns_are_the_names_of_labels(tmp_path):
     loaded = load_estimator(tmp_path)
     for model in fitted, loaded:
         assert (model.names_.labels, model.names_.features) == (LABELS, COLUMNS)
-    for change in fitted.tune, fitted.partial_fit, fitted.score, loaded.score:
+    for change in fitted.tune, fitted.score, loaded.score:
         with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but the model was trained with 'red'"):
             change(X, Y[LABELS[::-1]])
         with pytest.raises((SettingsError, ValueError), match="^column 0 is the feature 'e', but|in the same order"):
@@ -92,21 +89,6 @@ def test_the_functions_check_and_keep_columns(tmp_path):
     assert (grown.names.labels, grown.names.features) == ([*LABELS, "white"], [*COLUMNS, "new"])
 
 
-def test_tables_are_evaluated_by_the_names_of_their_columns():
-    model = xmlgp.train(X, labels=Y, settings=SETTINGS)
-    ranked = xmlgp.predict(model, X, k="all")
-    scores = pd.DataFrame(ranked.matrix().toarray(), columns=LABELS)
-    names = [[name for name in LABELS if row[name]] for _, row in Y.iterrows()]
-    expected = xmlgp.evaluate(scores.to_numpy(), Y.to_numpy()).measures
-    other = LABELS[::-1]
-    for pair in (ranked, Y[other]), (scores[other], Y), (scores, Y[other]), (scores[other], names), (ranked, names):
-        assert xmlgp.evaluate(*pair).measures == pytest.approx(expected)
-    # Names on one side only: the places count.
-    for pair in (scores, Y.to_numpy()), (scores.to_numpy(), Y):
-        assert xmlgp.evaluate(*pair).measures == expected
-    assert xmlgp.evaluate(scores, Y.rename(columns={"red": "new"})).unknown == {"new": int(Y["red"].sum())}
-
-
 def test_the_index_gives_the_identifiers():
     model = xmlgp.train(X, labels=Y, settings=SETTINGS)
     for index, ids in [
@@ -120,63 +102,3 @@ def test_the_index_gives_the_identifiers():
     texts = xmlgp.train(pd.Series(["dog", "cat"] * 9), labels=[["x"], ["y"]] * 9, settings=SETTINGS)
     assert [point["id"] for point in xmlgp.predict(texts, pd.Series({"u": "dog", "v": "cat"}))] == ["u", "v"]
     assert [point["id"] for point in xmlgp.predict(texts, ["dog", "cat"])] == [1, 2]
-
-
-def test_tables_of_any_numbers_are_taken_and_others_refused():
-    mixed = Y.astype({"red": int})
-    assert xmlgp.train(X, labels=mixed, settings=SETTINGS).data == xmlgp.train(X, labels=Y, settings=SETTINGS).data
-    numbered = xmlgp.train(X.set_axis(range(5), axis=1), labels=Y.set_axis(range(3), axis=1), settings=SETTINGS)
-    assert numbered.names == Names()
-    texts = pd.DataFrame({"text": ["a dog", "a cat"] * 9, "tags": [["x"], ["y", "z"]] * 9})
-    for data, labels, message in [
-        (texts[["text"]], texts["tags"], r"a DataFrame must have numbers; .* as a column of it, such as df\['text'\]"),
-        (texts["text"], texts[["tags"]], r"a DataFrame must have numbers; .*, such as df\['tags'\]"),
-        (texts.assign(text="").rename(columns={"tags": "long"}).map(str), texts["tags"], r".* such as df\['text'\]"),
-        (texts[["tags"]].assign(no="1", body=texts["text"]), texts["tags"], r".* such as df\['body'\]"),
-        (
-            texts[["text"]].to_numpy(),
-            texts["tags"],
-            "a matrix must have numbers; texts and lists of names have one dim",
-        ),
-        (X.rename(columns={"e": "e\n"}), Y, r"the feature 'e\\n' has a character that a name cannot have"),
-        (
-            X,
-            Y.set_axis(pd.Index(["\ud800", *Y.columns[1:]], dtype=object), axis=1),
-            "the label .* has a character that a name",
-        ),
-    ]:
-        with pytest.raises(SettingsError, match=f"^{message}"):
-            xmlgp.train(data, labels=labels, settings=SETTINGS)
-    named = xmlgp.train(texts["text"], labels=pd.DataFrame({"b": [1, 0] * 9, "a": 1}), settings=SETTINGS)
-    assert named.names.labels == ["b", "a"]
-    message = r"^TextTagger takes a list or column of texts, such as df\['text'\], not a DataFrame$"
-    for vectorizer in None, TfidfVectorizer():
-        tagger = TextTagger(BMLPLClassifier(iterations=2), vectorizer)
-        with pytest.raises(SettingsError, match=message):
-            tagger.fit(texts[["text"]], texts["tags"])
-        tagger.fit(texts["text"], texts["tags"])
-        with pytest.raises(SettingsError, match=message):
-            tagger.predict(texts[["text"]])
-
-
-def test_cross_val_predict_takes_all_methods():
-    for method in "predict", "predict_proba", "decision_function":
-        found = cross_val_predict(BMLPLClassifier(iterations=2), X, Y, cv=2, method=method)
-        assert found.shape == Y.shape
-
-
-def test_what_is_no_matrix_is_referred_to_the_estimator_for_it():
-    texts, lists, matrix = ["a dog", "a cat"], [["x"], ["y", "z"]], np.eye(2)
-    for features, labels, hint in [
-        (texts, matrix, "^X has text; give texts to a TextTagger"),
-        (pd.DataFrame({"text": texts}), matrix, "^X has text"),
-        (matrix, lists, "^y has lists, .*; a TextTagger takes"),
-        (matrix, pd.Series(lists), "^y has lists"),
-        (matrix, [["x"], ["y"]], "^y has lists"),
-        (matrix, [[1], []], "^y has lists"),
-        (matrix, texts, "^y has one value for each point, .*; GPCClassifier is for two classes"),
-        (matrix, np.array([0, 1]), "^y has one value"),
-        (matrix, matrix * np.nan, "^there is nothing to learn: all labels of all training points are unknown"),
-    ]:
-        with pytest.raises((ValueError, SettingsError), match=hint):
-            MLGPFClassifier().fit(features, labels)

@@ -6,7 +6,6 @@ import inspect
 from typing import get_type_hints
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import logit
@@ -157,49 +156,6 @@ def test_errors_name_the_cause():
         MLGPFClassifier().fit(data.features.sparse[:5], data.labels[:4])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nan_is_an_unknown_label(kind):
-    data = small_dataset()
-    labels = data.labels.toarray()
-    unknown = ~labels & (np.random.default_rng(0).random(labels.shape) < 0.3)
-    with_nan = np.where(unknown, np.nan, labels)
-    small = {name: min(value, 5) for name, value in SMALL[kind].items()}
-    fitted = kind(**small).fit(data.features.sparse, with_nan)
-    for other in (
-        kind(**small).fit(data.features.sparse, pd.DataFrame(with_nan.astype(object))),
-        kind(**small).fit(data.features.sparse, labels, unknown=sp.csr_array(unknown)),
-        api.train(data.features.sparse, labels=labels, unknown=unknown, settings=fitted.model_.settings),
-    ):
-        for name, value in fitted.parameters_.items():
-            np.testing.assert_array_equal((getattr(other, "model_", other)).parameters[name], value)
-    without = kind(**small).fit(data.features.sparse, labels)
-    name = "bias" if kind is MLGPFClassifier else "intercepts"
-    assert (without.parameters_[name] != fitted.parameters_[name]).any()
-    assert np.isnan(with_nan).any()
-    with pytest.raises(SettingsError, match="leave out `unknown`"):
-        kind(**small).fit(data.features.sparse, with_nan, unknown=unknown)
-    with pytest.raises(ValueError, match="NaN"):
-        without.partial_fit(data.features.sparse, with_nan)
-    if kind is MLGPFClassifier:
-        with pytest.raises(SettingsError, match="trained with unknown labels, which it would learn on as negative"):
-            fitted.partial_fit(data.features.sparse, labels)
-    else:
-        fitted.partial_fit(data.features.sparse, labels)
-
-
-def test_a_tagger_takes_the_names_of_unknown_labels():
-    texts = ["red rose", "red car", "blue car", "blue sky"] * 5
-    labels = [["red"], ["red", "car"], ["car"], ["sky"]] * 5
-    unknown = [["car"], [], ["sky", "red"], []] * 5
-    classifier = MLGPFClassifier(factors=2, epochs=3)
-    fitted = TextTagger(classifier).fit(texts, labels, unknown=unknown)
-    expected = api.train(texts, labels=labels, unknown=unknown, settings=fitted.classifier_.model_.settings)
-    for name, value in expected.parameters.items():
-        np.testing.assert_array_equal(fitted.classifier_.parameters_[name], value)
-    with pytest.raises(SettingsError, match="'grey', which no point of y has"):
-        TextTagger(classifier).fit(texts, labels, unknown=[["grey"]] * 20)
-
-
 def test_unfitted_estimators_and_other_features_are_refused(fitted):
     _, test = toy_dataset()
     for kind in KINDS:
@@ -286,39 +242,6 @@ def test_tune_chooses_what_predict_assigns(fitted):
     assert model.fit(test.features.sparse[:20], test.labels[:20]).assignment_rule_ is None
 
 
-def test_what_cannot_be_tuned_is_refused():
-    data = small_dataset(60)
-    X, classes = data.features.sparse, data.labels.toarray()[:, 0]
-    with pytest.raises(NotFittedError):
-        BMLPLClassifier().tune(X, data.labels)
-    model, one_label = (BMLPLClassifier(topics=3, iterations=3).fit(X, Y) for Y in (data.labels, classes[:, None]))
-    for tuned, features, Y, metric, message in [
-        (model, X, data.labels, "f1", "metric must be one of f1-micro, f1-macro, f1-point, not 'f1'"),
-        (model, X, data.labels[:9], "f1-micro", "there are 60 points, but the labels of 9 points"),
-        (model, X, data.labels[:, :3], "f1-micro", "the points have 3 labels, but the model was trained on 7"),
-        (model, X, np.zeros((60, 7)), "f1-micro", "no point has a true label, so there is nothing to tune for"),
-        (
-            model,
-            X[:, :24],
-            data.labels,
-            "f1-micro",
-            "X has 24 features, but BMLPLClassifier is expecting 25 features as input",
-        ),
-        (
-            one_label,
-            X,
-            classes[:, None],
-            "f1-micro",
-            "the model has one label, so there is no number of labels to tune",
-        ),
-    ]:
-        with pytest.raises(SettingsError, match=f"^{message}$"):
-            tuned.tune(features, Y, metric, force=True)
-    with pytest.raises(SettingsError, match="^the model was trained on these points, so F1 "):
-        model.tune(X, data.labels)
-    assert not hasattr(GPCClassifier, "tune")
-
-
 @pytest.mark.parametrize("has_unknown", [False, True])
 def test_a_cluster_gives_the_same_model_and_probabilities(cluster, has_unknown):
     data, client = small_dataset(), cluster._client
@@ -336,9 +259,3 @@ def test_a_cluster_gives_the_same_model_and_probabilities(cluster, has_unknown):
         np.testing.assert_allclose(model.parameters_[name], array, rtol=1e-5, atol=1e-6)
     probabilities = model.predict_proba(data.features.sparse, client=client)
     np.testing.assert_array_equal(probabilities, model.predict_proba(data.features.sparse))
-
-
-def test_dask_tells_estimators_of_other_data_apart():
-    tokenize = pytest.importorskip("dask.base").tokenize
-    first, second = (BMLPLClassifier(topics=2, iterations=1).fit(X, X > 0) for X in (np.eye(4), np.eye(5)))
-    assert tokenize(first) != tokenize(second)

@@ -116,20 +116,8 @@ def test_what_is_refused(catalogue, name, chosen, message):
     assert str(caught.value).startswith(message.replace("CATALOGUE", str(catalogue.path)))
 
 
-def test_the_nearest_recipe_is_named():
-    with pytest.raises(SettingsError, match=r"linear is not a recipe; there are .*; did you mean LINEAR\?$"):
-        resolve(load_catalogue(), "linear", UNKNOWN, {})
-
-
 def test_a_chosen_setting_takes_the_place_of_one_that_is_not_allowed(catalogue):
     assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == with_defaults(factors=3)
-
-
-def test_a_recipe_may_name_its_model(catalogue):
-    assert resolve(catalogue, "topics", UNKNOWN, {})[0] == BMLPLSettings(topics=71, seed=72)
-    expected = BMLPLSettings(topics=71, iterations=14, seed=3)
-    assert resolve(catalogue, "topics", KNOWN, {"model": "bmlpl", "seed": 3})[0] == expected
-    assert resolve(catalogue, "plain", KNOWN, {"model": "mlgpf"}) == resolve(catalogue, "plain", KNOWN, {})
 
 
 def test_the_defaults_of_the_model_hold_without_a_recipe(tmp_path, catalogue):
@@ -142,13 +130,6 @@ def test_the_defaults_of_the_model_hold_without_a_recipe(tmp_path, catalogue):
     assert resolve(other, None, KNOWN, {"model": "mlgpf"})[0] == with_defaults()
     # A catalogue needs no default recipe.
     assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == with_defaults()
-
-
-def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
-    catalogue = written(tmp_path, CATALOGUE.replace("special: {epochs: 13}", "special: 13"))
-    with pytest.raises(SettingsError, match="recipes of known must map names of settings to values"):
-        resolve(catalogue, "special", KNOWN, {})
-    resolve(catalogue, "special", UNKNOWN, {})
 
 
 def test_a_file_is_a_recipe_of_its_own(tmp_path, catalogue):

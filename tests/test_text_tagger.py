@@ -10,23 +10,17 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MultiLabelBinarizer
 
 import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
-from tests.problems import small_dataset
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
-from xmlgp.estimators import text_tagger as module
-from xmlgp.regression import fitting
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 
@@ -136,26 +130,6 @@ def test_predict_assigns_by_one_half_or_as_tuned(taggers, name):
     assert tuned.fit(TEXTS, LABELS).tuned_ is None
 
 
-@pytest.mark.parametrize("name", ["topics", "by utility"])
-def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returned(tmp_path, monkeypatch, taggers, name):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "PROBABILITIES", 12)
-    tagger = taggers(name)
-    tagger.save("model")
-    features = tagger.vectorizer_.features(NEW)
-    labels = sp.csr_array([[label in names for label in NAMES] for names in TRUTH])
-    write_dataset("held.txt", Dataset(features, labels))
-    assert run("tune", "-q", "model", "held.txt").exit_code == 0
-    tuned = TextTagger.load("model")
-    assert tuned.tuned_.output == "utility"
-    probabilities, assigned = tagger.predict_proba(NEW), tuned.classifier_.predict(features.sparse)
-    assert 0 < assigned.sum() < assigned.size
-    for row, ones, pairs in zip(probabilities, assigned, tuned.suggest(NEW, k=None), strict=True):
-        order = [k for k in np.argsort(-row, kind="stable") if ones[k]]
-        assert [label for label, _ in pairs] == [NAMES[k] for k in order]
-        np.testing.assert_allclose([p for _, p in pairs], row[order], rtol=1e-5)
-
-
 @pytest.mark.parametrize("analysis", [None, Analysis("char-wb", 2, 3)], ids=str)
 def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, analysis):
     monkeypatch.chdir(tmp_path)
@@ -220,20 +194,6 @@ def test_features_need_no_vectorizer(tmp_path, tagger):
             model.predict(features[:, :2])
 
 
-@pytest.mark.parametrize("vectorizer", [TfidfVectorizer(min_df=2), HashingVectorizer(n_features=64)], ids=str)
-def test_any_vectorizer_in_a_pipeline_or_as_a_parameter(tmp_path, vectorizer):
-    inside = TextTagger(SMALL, vectorizer).fit(TEXTS, LABELS)
-    before = make_pipeline(vectorizer, TextTagger(SMALL)).fit(TEXTS, LABELS)
-    assert inside.vectorizer_ is not vectorizer
-    np.testing.assert_array_equal(before.predict_proba(NEW), inside.predict_proba(NEW))
-    assert before.predict(NEW) == inside.predict(NEW)
-    assert before[-1].suggest(before[:-1].transform(NEW)) == inside.suggest(NEW)
-    assert hits(inside.suggest(NEW), TRUTH) > 0.9
-    assert inside.tune(NEW, TRUTH).tuned_.points == 25
-    before[-1].save(tmp_path / "model")
-    assert TextTagger.load(tmp_path / "model").suggest(vectorizer.fit(TEXTS).transform(NEW)) == inside.suggest(NEW)
-
-
 def test_labels_can_be_chosen_and_explained(tmp_path, tagger, taggers):
     (tmp_path / "some.txt").write_text("fish\nbirds\n")
     expected_pairs = [[pair for pair in pairs if pair[0] in ("fish", "birds")] for pairs in tagger.suggest(NEW)]
@@ -254,21 +214,6 @@ def test_labels_can_be_chosen_and_explained(tmp_path, tagger, taggers):
         tagger.explain(NEW)
     with pytest.raises(SettingsError, match="^'mosses' is not a label of the model"):
         tagger.suggest(NEW, only=["mosses"])
-
-
-@any_classifier
-def test_scores_are_micro_f1_and_numbers_for_rankings(taggers, name):
-    tagger = taggers(name)
-    binary = MultiLabelBinarizer(classes=[*NAMES, "unknown"])
-    truth = [*TRUTH[:-1], ["unknown", " fish "]]
-    true, predicted = (
-        binary.fit_transform(names) for names in ([*TRUTH[:-1], ["unknown", "fish"]], tagger.predict(NEW))
-    )
-    assert tagger.score(NEW, truth) == pytest.approx(f1_score(true, predicted, average="micro"))
-    features = tagger.vectorizer_.features(NEW).sparse
-    np.testing.assert_array_equal(tagger.decision_function(NEW), tagger.classifier_.decision_function(features))
-    with pytest.raises(SettingsError, match="^there are 25 points, but the labels of 24 points$"):
-        tagger.score(NEW, TRUTH[1:])
 
 
 def _as_objects(values):
@@ -295,15 +240,6 @@ def test_model_selection_takes_lists_of_names(kind):
     assert scores.mean() > 0.7
 
 
-def test_probabilities_in_cross_validation_need_a_matrix():
-    lists = [["a", "b"], ["b", "c"], ["c", "a"]] * 20
-    with pytest.raises(SettingsError, match="^cross_val_predict takes lists of names with method='predict' only"):
-        cross_val_predict(TextTagger(SMALL), TEXTS, lists, cv=2, method="predict_proba")
-    matrix = pd.DataFrame(MultiLabelBinarizer().fit_transform(lists), columns=["a", "b", "c"])
-    pipeline = make_pipeline(TfidfVectorizer(), SMALL)
-    assert cross_val_predict(pipeline, TEXTS, matrix, cv=2, method="predict_proba").shape == (60, 3)
-
-
 def test_parameters_are_those_of_scikit_learn(tagger):
     fresh = TextTagger()
     names = "classifier", "vectorizer", "encoder", "random_state", "n_jobs"
@@ -321,16 +257,6 @@ def test_parameters_are_those_of_scikit_learn(tagger):
         fresh.tune(TEXTS, LABELS)
 
 
-def test_random_state_and_n_jobs_are_those_of_the_classifier_unless_given():
-    seeded = TextTagger(SMALL, random_state=7, n_jobs=2)
-    copy = clone(seeded)
-    assert (copy.random_state, copy.n_jobs) == (7, 2)
-    fitted = seeded.fit(TEXTS, LABELS).classifier_
-    assert (fitted.random_state, fitted.n_jobs, SMALL.random_state, SMALL.n_jobs) == (7, 2, 0, None)
-    inside = TextTagger(clone(SMALL).set_params(random_state=7)).fit(TEXTS, LABELS)
-    np.testing.assert_array_equal(inside.predict_proba(NEW), seeded.predict_proba(NEW))
-
-
 class Series:
     """Iterates over its values, as a series of pandas does, and has one dimension."""
 
@@ -339,12 +265,6 @@ class Series:
 
     def __iter__(self):
         return iter(self._values)
-
-
-@pytest.mark.parametrize("kind", [iter, Series, lambda texts: np.array(texts, object)])
-def test_texts_and_labels_of_other_types(tagger, kind):
-    y = [set(names) if i % 2 else np.array(names) for i, names in enumerate(LABELS)]
-    assert TextTagger(SMALL).fit(kind(TEXTS), Series(y)).suggest(kind(NEW)) == tagger.suggest(NEW)
 
 
 def test_documents_without_words_get_the_labels_of_none(tagger):
@@ -457,59 +377,3 @@ def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
         model.partial_fit(["salmon", "trout"], [["fish"], []])
     assert learned.suggest(MORE) == tagger.suggest(MORE)
     assert len(learned.classifier_.learned_) == 3
-
-
-@pytest.mark.usefixtures("_few_steps")
-def test_the_next_suggestion_knows_the_correction_of_one_document(monkeypatch):
-    # So that of the earlier points only some change, as where there are many.
-    for name, value in (("DIRECT", 0), ("EACH", 8), ("LEAST", 16)):
-        monkeypatch.setattr(fitting, name, value)
-    tagger = TextTagger(LEARNING).fit(TEXTS, LABELS)
-    model, fish = tagger.model_, NAMES.index("fish")
-    assert "regression.weights" in model.parameters
-    parameters = {name: value.copy() for name, value in model.parameters.items()}
-    corrected, similar = "the oak, oak, eagle, OWL, eagle, OWL", "the oak, eagle, OWL"
-    without_birds = [text for text, names in zip(TEXTS, LABELS, strict=True) if "birds" not in names]
-    texts = [corrected, similar, *without_birds]
-    before = tagger.predict_proba(texts)[:, fish]
-    tagger.partial_fit([corrected], [["10 trees", "birds", "fish"]])
-    rise = tagger.predict_proba(texts)[:, fish] - before
-    assert rise[:2].min() > 0.1 > 5 * np.abs(rise[2:]).mean()
-    # The model before is another one.
-    for name, value in parameters.items():
-        np.testing.assert_array_equal(model.parameters[name], value)
-
-
-@pytest.mark.usefixtures("_few_steps")
-def test_more_documents_for_a_vectorizer_that_stays():
-    inside = TextTagger(LEARNING, TfidfVectorizer(min_df=2)).fit(TEXTS, LABELS)
-    words = dict(inside.vectorizer_.vocabulary_)
-    features = inside.vectorizer_.transform(MORE)
-    outside = TextTagger(LEARNING).fit(inside.vectorizer_.transform(TEXTS), LABELS)
-    for tagger, X in (inside, MORE), (outside, features):
-        tagger.partial_fit(X, MORE_LABELS)
-        assert tagger.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses"]
-    assert inside.vectorizer_.vocabulary_ == words
-    assert inside.suggest(NEW) == outside.suggest(inside.vectorizer_.transform(NEW))
-    # A matrix may have more features, if it is not one of known words.
-    wider = sp.csr_array(sp.hstack([features, features]))
-    assert outside.partial_fit(wider, MORE_LABELS).suggest(wider, 1)
-    counted = TextTagger(LEARNING).fit(TEXTS, LABELS)
-    counted.partial_fit(counted.vectorizer_.features(NEW).sparse, TRUTH)
-    assert hits(counted.suggest(NEW), TRUTH) > 0.9
-    with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
-        counted.partial_fit(np.ones((4, 2)), MORE_LABELS)
-
-
-def test_folders_that_hold_no_tagger_are_refused(tmp_path):
-    dataset = small_dataset()
-    BMLPLClassifier(topics=2, iterations=2).fit(dataset.features.sparse, dataset.labels).save(tmp_path / "numbers")
-    classes = dataset.labels.toarray()[:, 0]
-    GPCClassifier(inducing_count=4, iterations=2).fit(dataset.features.sparse, classes).save(tmp_path / "classes")
-    for name, message in [
-        ("numbers", "the labels of this model have no names; use load_estimator"),
-        ("classes", "a model of two classes has no labels to suggest; use load_estimator"),
-        ("nowhere", "No such file or directory"),
-    ]:
-        with pytest.raises(ModelFolderError, match=f"{name}: {message}$"):
-            TextTagger.load(tmp_path / name)
