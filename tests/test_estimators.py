@@ -242,17 +242,10 @@ def test_tune_chooses_what_predict_assigns(fitted):
     assert model.fit(test.features.sparse[:20], test.labels[:20]).assignment_rule_ is None
 
 
-@pytest.mark.parametrize("has_unknown", [False, True])
-def test_a_cluster_gives_the_same_model_and_probabilities(cluster, has_unknown):
+def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
     data, client = small_dataset(), cluster._client
-    unknown = None
-    if has_unknown:
-        positives = data.labels.toarray()
-        unknown = ~positives & (np.random.default_rng(0).random(positives.shape) < 0.3)
     model, expected = (
-        MLGPFClassifier(factors=3, epochs=2, label_weights=True).fit(
-            data.features.sparse, data.labels, unknown=unknown, **options
-        )
+        MLGPFClassifier(factors=3, epochs=2, label_weights=True).fit(data.features.sparse, data.labels, **options)
         for options in ({"client": client}, {})
     )
     for name, array in expected.parameters_.items():

@@ -122,10 +122,6 @@ class Model:
     topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
     #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
     on_cluster: bool = False
-    #: Whether `train` also takes `unknown`, the pairs N×K that nobody judged, and leaves them out.
-    takes_unknown: bool = False
-    #: Whether a model that was trained with unknown pairs can learn on.
-    learns_after_unknown: bool = False
 
     @property
     def name(self) -> str:
@@ -149,17 +145,6 @@ class Model:
         if not self.on_cluster:
             raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
         return {"work": work}
-
-    def unknown_options(self, dataset: Dataset) -> dict[str, csr_array]:
-        """Return the options (dict) of `train` for pairs that nobody judged; none if there are no such pairs.
-
-        A SettingsError is raised if the model cannot leave them out.
-        """
-        if dataset.unknown is None:
-            return {}
-        if not self.takes_unknown:
-            raise SettingsError(f"{self.name} takes all labels as known; it cannot be trained with unknown ones")
-        return {"unknown": dataset.unknown}
 
     def epochs(self, entry: Mapping[str, Any]) -> str:
         """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".

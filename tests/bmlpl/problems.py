@@ -10,7 +10,7 @@ from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.preprocess.weighting import Weighting
 
-__all__ = ["UNWEIGHTED", "clustered", "problem", "some_unknown", "start_inference", "unrelated"]
+__all__ = ["UNWEIGHTED", "clustered", "problem", "start_inference", "unrelated"]
 
 UNWEIGHTED = Preprocessed(Weighting.named("none", None), None, None)
 
@@ -25,13 +25,6 @@ def problem(N=25, D=6, K=5, seed=0):
     if K > 1:
         labels[:, -1] = False
     return features, labels
-
-
-def some_unknown(labels, share=0.3, seed=3):
-    """Return random unknown pairs among those that are not positive, with a whole point and a whole label."""
-    unknown = np.random.default_rng(seed).random(labels.shape) < share
-    unknown[-1], unknown[:, 0] = True, True
-    return unknown & ~labels
 
 
 def unrelated(N=12, D=4, K=5, seed=0):
@@ -49,11 +42,10 @@ def clustered(N=300, K=12, kinds=4, seed=0):
     return features, random.random((N, K)) < likely
 
 
-def start_inference(features, labels, unknown=None, **chosen):
+def start_inference(features, labels, **chosen):
     """Return an inference at its initial values, by default in double precision."""
     settings = BMLPLSettings(**{"dtype": "float64"} | chosen)
     coordinates = Inputs(Features(sp.csr_array(np.asarray(features, settings.dtype))), None, settings.dtype)
     random = np.random.default_rng(settings.seed)
-    unknown = None if unknown is None else sp.csr_array(unknown)
-    problem = Problem(coordinates, sp.csr_array(labels), settings, unknown)
+    problem = Problem(coordinates, sp.csr_array(labels), settings)
     return settings.method.load()(problem, random)

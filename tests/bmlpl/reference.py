@@ -34,20 +34,19 @@ def random_problem(N=9, K=6, T=3, seed=0, dtype=np.float64):
     return Problem(labels, topics.astype(dtype), activations.astype(dtype))
 
 
-def log_likelihood(labels, topics, activations, unknown=None):
-    """Return Σ_nk log p(y_nk) over positives and negatives, but not over unknown pairs."""
+def log_likelihood(labels, topics, activations):
+    """Return Σ_nk log p(y_nk) over positives and negatives."""
     rates = activations @ topics.T
-    logarithms = stats.bernoulli.logpmf(labels, -np.expm1(-rates))
-    return (logarithms if unknown is None else logarithms[~unknown]).sum()
+    return stats.bernoulli.logpmf(labels, -np.expm1(-rates)).sum()
 
 
-def log_posterior(labels, features, topics, weights, activations, shapes, precisions, concentration, unknown=None):
+def log_posterior(labels, features, topics, weights, activations, shapes, precisions, concentration):
     """Return log p(logit V, W, log U, Y | r, τ, η); the features, N×(D+1), include the intercept.
 
     The density of the logits is that of the topics times Π_kt v_kt.
     """
     scales = np.exp(features @ weights)
-    value = log_likelihood(labels, topics, activations, unknown)
+    value = log_likelihood(labels, topics, activations)
     value += (stats.gamma.logpdf(activations, shapes, scale=scales) + np.log(activations)).sum()
     value += stats.norm.logpdf(weights, 0, precisions[:, None] ** -0.5).sum()
     K = len(topics)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.bmlpl.problems import some_unknown
 from tests.bmlpl.reference import log_likelihood, random_problem
 from xmlgp.bmlpl.counts import LEAST_RATE, Positives, expected_counts
 
@@ -31,22 +30,6 @@ def test_counts_and_likelihood_agree_with_dense_sums(size, dtype):
     # The likelihood of negatives assumes that topics sum to one, which holds up to rounding.
     likelihood = log_likelihood(problem.labels, problem.topics, problem.activations)
     assert result.log_likelihood == pytest.approx(likelihood, rel=10 * tolerance, abs=10 * tolerance)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counts_of_unknown_labels_are_rates_and_their_likelihood_is_left_out(dtype):
-    problem = random_problem(dtype=dtype)
-    unknown = some_unknown(problem.labels)
-    positives = Positives(sp.csr_array(problem.labels), sp.csr_array(unknown))
-    written = np.empty_like(problem.activations)
-    result = expected_counts(positives, problem.topics, problem.activations, written)
-    problem = problem._replace(topics=problem.topics.astype(float), activations=problem.activations.astype(float))
-    expected = dense_counts(problem) + unknown[:, :, None] * problem.activations[:, None] * problem.topics
-    assert result.by_point is written
-    np.testing.assert_allclose(result.by_point, expected.sum(axis=1), rtol=1e-5, atol=1e-10)
-    np.testing.assert_allclose(result.by_label, expected.sum(axis=0), rtol=1e-5, atol=1e-10)
-    likelihood = log_likelihood(problem.labels, problem.topics, problem.activations, unknown)
-    assert result.log_likelihood == pytest.approx(likelihood, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

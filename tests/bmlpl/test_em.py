@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
-from tests.bmlpl.problems import problem, some_unknown, start_inference
+from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
-from tests.central_differences import central_differences
 from tests.grids import each_value
 from xmlgp.bmlpl import activations, counts
 from xmlgp.bmlpl import inference as module
@@ -27,20 +25,17 @@ def constant_shapes(monkeypatch):
 class Traced:
     """EM of a small problem, and the log posterior at the parameters at which a step computes the objective."""
 
-    def __init__(self, size, seed=0, shapes=None, has_unknown=False, **chosen):
+    def __init__(self, size, seed=0, shapes=None, **chosen):
         N, D, K, T = size
         self.features, self.labels = problem(N, D, K, seed)
-        self.unknown = some_unknown(self.labels) if has_unknown else None
-        self.em = start_inference(
-            self.features, self.labels, self.unknown, topics=T, concentration=0.3, precision=0.8, **chosen
-        )
+        self.em = start_inference(self.features, self.labels, topics=T, concentration=0.3, precision=0.8, **chosen)
         self.features = np.hstack([self.features, np.ones((N, 1))])
         if shapes is not None:
             self.em.shapes[:] = shapes
 
     def log_posterior(self, topics, weights, activations, shapes):
         model = topics, weights, activations, shapes, self.em.precisions, 0.3
-        return log_posterior(self.labels, self.features, *model, self.unknown)
+        return log_posterior(self.labels, self.features, *model)
 
     def step(self, iteration):
         """Make a step; return its objective, and log p(V, W, log U, Y) with the prior e^(−r) of the shapes."""
@@ -53,9 +48,9 @@ class Traced:
         return value, expected - r.sum()
 
 
-@each_value(size=SIZES, chosen=INFERENCES, has_unknown=[False, True])
-def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen, has_unknown):
-    traced = Traced(size, seed=sum(size), shapes=0.7, has_unknown=has_unknown, **chosen)
+@each_value(size=SIZES, chosen=INFERENCES)
+def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen):
+    traced = Traced(size, seed=sum(size), shapes=0.7, **chosen)
     pairs = np.array([traced.step(iteration) for iteration in range(40)])
     for values in pairs.T:
         rises = np.diff(values)
@@ -75,59 +70,9 @@ def test_shapes_do_not_swing_after_their_first_step(monkeypatch):
         np.testing.assert_allclose(value, expected)
 
 
-def test_em_ends_where_the_log_posterior_without_unknown_pairs_is_highest(constant_shapes):
-    traced = Traced((8, 3, 4, 2), shapes=0.7, has_unknown=True, inference="em")
-    for iteration in range(3000):
-        traced.step(iteration)
-    em = traced.em
-    topics = em.parameters(0)["topics"].copy()
-    arrays = {"logits": np.log(topics), "weights": em.weights, "logs": np.log(em.activations)}
-
-    def value(arrays):
-        shares = np.exp(arrays["logits"])
-        shares /= shares.sum(axis=0)
-        return traced.log_posterior(shares, arrays["weights"], np.exp(arrays["logs"]), em.shapes)
-
-    for name, gradient in central_differences(value, arrays).items():
-        np.testing.assert_allclose(gradient, 0, atol=2e-3, err_msg=name)
-    # With the unknown pairs as negatives it is highest elsewhere.
-    traced.unknown = None
-    gradients = central_differences(value, arrays)
-    assert np.abs(gradients["logs"]).max() > 0.1
-
-
-def test_shapes_are_learned_from_judged_labels_alone(monkeypatch):
-    """Their evidence is that of the counts of positives, over the judged share of each topic."""
-    traced, seen = Traced((25, 6, 5, 3), has_unknown=True, inference="em"), []
-    original = module.parameters.update_shapes
-
-    def recorded(shapes, sums, *rest):
-        seen.append((shapes.copy(), sums, original(shapes, sums, *rest)))
-        return seen[-1][-1]
-
-    monkeypatch.setattr(module.parameters, "update_shapes", recorded)
-    em = traced.em
-    for iteration in range(module.WARM_UP + 3):
-        counts = em._counts - em._unknown_counts
-        topics = em.parameters(iteration)["topics"].copy()
-        traced.step(iteration)
-    shapes, sums, updated = seen[-1]
-    share = (~traced.unknown).astype(float) @ topics
-    log_odds = traced.features @ em.weights
-
-    def evidence(arrays):
-        r = arrays["shapes"]
-        terms = gammaln(counts + r) - gammaln(r) - r * np.log1p(share * np.exp(log_odds))
-        return terms.sum() - r.sum()
-
-    gradient = central_differences(evidence, {"shapes": shapes})["shapes"]
-    np.testing.assert_allclose(sums.digamma - sums.softplus - 1, gradient, rtol=1e-5, atol=1e-5)
-    assert evidence({"shapes": updated}) > evidence({"shapes": shapes})
-
-
-@each_value(size=SIZES, chosen=[*INFERENCES, {"inference": "em", "learn_precision": True}], has_unknown=[False, True])
-def test_the_objective_is_the_log_posterior_up_to_a_constant(size, chosen, has_unknown):
-    traced = Traced(size, seed=sum(size), has_unknown=has_unknown, **chosen)
+@each_value(size=SIZES, chosen=[*INFERENCES, {"inference": "em", "learn_precision": True}])
+def test_the_objective_is_the_log_posterior_up_to_a_constant(size, chosen):
+    traced = Traced(size, seed=sum(size), **chosen)
     pairs = np.array([traced.step(iteration) for iteration in range(module.WARM_UP + module.PRECISIONS_EVERY + 2)])
     assert np.ptp(traced.em.shapes) > 0 or size[-1] == 1
     differences = pairs[:, 1] - pairs[:, 0]

@@ -64,7 +64,7 @@ def statistics(topics, weights, shapes, activations, labels):
     return np.stack(columns, axis=-1)
 
 
-def z_scores(chains, sweeps, seed=0, unknown=None):
+def z_scores(chains, sweeps, seed=0):
     """Return the distances of the means over chains from those of the prior, in standard errors.
 
     Chains are independent and start with draws from the prior, so the expected mean of each chain is that of the prior.
@@ -82,10 +82,7 @@ def z_scores(chains, sweeps, seed=0, unknown=None):
         labels = state[4]
         total = 0
         for sweep in range(sweeps):
-            if unknown is None:
-                gibbs._positives = Positives(sp.csr_array(labels))
-            else:
-                gibbs._positives = Positives(sp.csr_array(labels & ~unknown), sp.csr_array(unknown))
+            gibbs._positives = Positives(sp.csr_array(labels))
             gibbs.step(sweep, 0)
             labels = labels_given(random, gibbs.topics, gibbs.activations)
             total = total + statistics(*arrays, labels)
@@ -102,11 +99,6 @@ def z_scores(chains, sweeps, seed=0, unknown=None):
 def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, chains, sweeps):
     monkeypatch.setattr(module, "DENSE_SIZE", dense)
     assert (z_scores(chains, sweeps) < 4).all()
-
-
-def test_sweeps_with_unknown_pairs_keep_the_joint_distribution():
-    unknown = np.array([[True, True, True], [False, True, False], [False, False, False], [True, False, True]])
-    assert (z_scores(30, 15, unknown=unknown) < 4).all()
 
 
 def sample(sweeps, features=None, labels=None, **chosen):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-from tests.bmlpl.problems import clustered, problem, some_unknown, start_inference, unrelated
+from tests.bmlpl.problems import clustered, problem, start_inference, unrelated
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import online_em as module
 from xmlgp.bmlpl.activations import expected_activations
@@ -38,11 +38,8 @@ def test_online_em_reaches_the_optimum_of_batch_em():
     assert np.corrcoef(*(np.log(score).ravel() for score in scores))[0, 1] > 0.9
 
 
-def dense_gradient(inference, features, labels, topics, unknown=False):
-    """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U.
-
-    The last result are the counts m of positives alone.
-    """
+def dense_gradient(inference, features, labels, topics):
+    """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U."""
     design = np.hstack([features, np.ones((len(features), 1))])
     psi = design @ inference.weights
     r = inference.shapes
@@ -51,26 +48,16 @@ def dense_gradient(inference, features, labels, topics, unknown=False):
         parts = u[:, None] * topics
         rates = parts.sum(axis=2, keepdims=True)
         counts = np.where(labels[:, :, None], parts / -np.expm1(-rates), 0)
-        known = counts.sum(axis=1)
-        counts += np.asarray(unknown)[..., None] * parts
         m = counts.sum(axis=1)
         u = (m + r) * expit(psi)
     gradient = design.T @ (m - (m + r) * expit(psi))
-    return gradient - inference.precisions[:, None] * inference.weights, counts.sum(axis=0), m, u, known
+    return gradient - inference.precisions[:, None] * inference.weights, counts.sum(axis=0), m, u
 
 
-@pytest.mark.parametrize("has_unknown", [False, True])
-def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
+def test_a_step_follows_the_gradient_and_updates_the_statistics():
     features, labels = problem()
-    unknown = some_unknown(labels) if has_unknown else np.zeros_like(labels)
     inference = start_inference(
-        features,
-        labels,
-        unknown if has_unknown else None,
-        inference="online-em",
-        topics=3,
-        batch_size=len(labels),
-        concentration=0.5,
+        features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5
     )
     for iteration in range(2):
         inference.step(iteration, 0)
@@ -79,7 +66,7 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
     weights = inference.weights.copy()
     label_counts = inference._label_counts.copy()
     sums = inference._sums.copy()
-    gradient, counts, _, u, known = dense_gradient(inference, features, labels, topics, unknown)
+    gradient, counts, m, u = dense_gradient(inference, features, labels, topics)
     seen = []
     adam = inference._adam.step
 
@@ -94,29 +81,21 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
     share = (module.DELAY + 2) ** -module.DECAY
     np.testing.assert_allclose(inference._label_counts, (1 - share) * label_counts + share * counts, rtol=1e-6)
     design = np.hstack([features, np.ones((len(features), 1))])
-    # The shapes are learned from the counts of positives, over the judged share of each topic.
-    log_odds = design @ weights + np.log(~unknown @ topics)
-    activated = expected_activations(known, log_odds, shapes, np.empty_like(known))
+    activated = expected_activations(m, design @ weights, shapes, np.empty_like(m))
     taken = np.array(activated[:2])
     np.testing.assert_allclose(inference._sums, (1 - share) * sums + share * taken, rtol=1e-5)
     softplus, digammas = inference._sums
     ratio = digammas / (SHAPE_RATE + softplus)
     np.testing.assert_allclose(inference.shapes, shapes * np.sqrt(ratio), rtol=1e-10)
     # The objective is that of the parameters and activations before the step.
-    expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5, unknown)
+    expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5)
     expected -= shapes.sum()
     other = start_inference(
-        features,
-        labels,
-        unknown if has_unknown else None,
-        inference="online-em",
-        topics=3,
-        batch_size=len(labels),
-        concentration=0.5,
+        features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5
     )
     topics = other.parameters(0)["topics"]
-    _, _, _, u, _ = dense_gradient(other, features, labels, topics, unknown)
-    first = log_posterior(labels, design, topics, other.weights, u, other.shapes, other.precisions, 0.5, unknown)
+    _, _, _, u = dense_gradient(other, features, labels, topics)
+    first = log_posterior(labels, design, topics, other.weights, u, other.shapes, other.precisions, 0.5)
     first -= other.shapes.sum()
     assert value - other.step(0, 0) == pytest.approx(expected - first, rel=1e-6)
 

@@ -32,13 +32,7 @@ FILES = {
     "none.txt": "0 25 7\n",
     "unlabelled.txt": "9 25 7\n" + " 0:1\n" * 9,
     "wide.txt": "1 1 9\n6 0:1\n",
-    "few.unknown": "\n\n",
-    "wide.unknown": "\n7\n",
     "one.txt": "2 25 1\n0 0:1\n 1:1\n",
-    "two.txt": "2 25 2\n1 0:1\n 1:1\n",
-    "both.unknown": "0,1\n\n",
-    "bare.txt": "2 25 2\n 0:1\n 1:1\n",
-    "all.unknown": "0,1\n0,1\n",
     "one-field.csv": "text,labels\na\n",
     "train.jsonl": as_json(documents(60, 0)),
 }

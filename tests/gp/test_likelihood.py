@@ -9,7 +9,7 @@ from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_
 from tests.grids import each_value
 from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.likelihood import Moments, Negatives, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.likelihood import Moments, full_log_likelihood, sampled_log_likelihood
 
 B, K, P = 5, 6, 3
 EXACT = Quadrature(40)
@@ -54,21 +54,8 @@ def test_full_log_likelihood_agrees_with_a_double_loop(shared):
     result = full_log_likelihood(moments, loadings, bias, labels, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives)
     weights = np.array([1, 2.5, 1, 1.5, 4, 1])
-    result = full_log_likelihood(moments, loadings, bias, labels, EXACT, negatives=Negatives(weights))
+    result = full_log_likelihood(moments, loadings, bias, labels, EXACT, negative_weights=weights)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, np.where(positives, 1, weights))
-
-
-@EITHER_VARIANCE
-@pytest.mark.parametrize("weights", [None, np.array([1, 2.5, 1, 1.5, 4, 1])], ids=["all", "weighted"])
-def test_unknown_pairs_are_in_no_sum(shared, weights):
-    moments, loadings, bias, positives = problem(shared)
-    unknown = ~positives & (np.random.default_rng(1).random(positives.shape) < 0.4)
-    # A label and a point of which nothing but positives is known.
-    unknown[:, 0], unknown[2] = ~positives[:, 0], ~positives[2]
-    negatives = Negatives(weights, sp.csr_array(unknown))
-    result = full_log_likelihood(moments, loadings, bias, sp.csr_array(positives), EXACT, negatives=negatives)
-    counted = np.where(positives, 1, ~unknown * (1 if weights is None else weights))
-    assert_agrees_with_double_loop(result, moments, loadings, bias, positives, counted)
 
 
 @EITHER_VARIANCE
@@ -109,11 +96,10 @@ def test_fused_gradients_are_those_of_separate_variances(monkeypatch, dtype, wei
     loadings = random.normal(size=(size, width)).astype(dtype)
     bias = random.normal(size=size).astype(dtype) - 3
     labels = random_labels(random, count, size)
-    unknown = sp.csr_array(~labels.toarray() & (random.random((count, size)) < 0.1))
-    negatives = Negatives(1 + 3 * random.random(size) if weighted else None, unknown)
+    weights = 1 + 3 * random.random(size) if weighted else None
     results = [
         full_log_likelihood(
-            Moments(mean, variance), loadings, bias, labels, Quadrature(), fast=True, negatives=negatives
+            Moments(mean, variance), loadings, bias, labels, Quadrature(), fast=True, negative_weights=weights
         )
         for variance in (shared, np.repeat(shared, width, axis=1))
     ]

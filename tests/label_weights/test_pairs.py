@@ -21,9 +21,9 @@ from xmlgp.label_weights.utilities import UtilityMoments
 N, D, K, P, S = 40, 8, 12, 3, 4
 
 
-def pairs_of(labels, listed, first, last, sampled=5, seed=0, points=None, unknown=None):
+def pairs_of(labels, listed, first, last, sampled=5, seed=0, points=None):
     """Return the pairs of consecutive labels, given Y and shortlists; points are drawn from all by default."""
-    strata = Strata.of(sp.csr_array(labels), listed, None if unknown is None else sp.csr_array(unknown))
+    strata = Strata.of(sp.csr_array(labels), listed)
     points = np.arange(len(labels)) if points is None else points
     return stratified_pairs(strata, first, last, [seed], points.astype(np.int32), sampled)
 
@@ -123,24 +123,6 @@ def test_each_pair_belongs_to_one_stratum(problem, shortlist):
         assert (weight[part][certain] == 1).all()
         # The others stand for all points that are neither positive nor on the list.
         assert weight[part][~certain].sum() == pytest.approx(N - certain.sum())
-
-
-@pytest.mark.parametrize("sampled", [400, 4000])
-def test_unknown_pairs_are_in_no_stratum_and_no_weight(problem, sampled):
-    labels = problem[-1]
-    unknown = ~labels & (np.random.default_rng(2).random(labels.shape) < 0.4)
-    unknown[:, 5] = ~labels[:, 5]
-    listed = random_shortlists(labels | unknown)
-    listed[(labels | unknown)[np.arange(N)[:, None], listed]] = -1
-    starts, points, positive, weight = pairs_of(labels, listed, 3, 9, sampled=sampled, unknown=unknown)
-    for k in range(3, 9):
-        part = slice(*starts[k - 3 : k - 1])
-        assert not unknown[points[part], k].any()
-        np.testing.assert_array_equal(np.sort(points[part][positive[part]]), np.flatnonzero(labels[:, k]))
-        assert weight[part].sum() == pytest.approx(N - unknown[:, k].sum())
-        if sampled > N:
-            np.testing.assert_array_equal(np.sort(points[part]), np.flatnonzero(~unknown[:, k]))
-            assert (weight[part] == 1).all()
 
 
 def test_points_that_are_left_out_have_no_pairs(problem):

@@ -115,28 +115,6 @@ def test_scale_multiplies_the_weight_of_points():
     np.testing.assert_allclose(one[0] @ one[1].T, two[0] @ two[1].T, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.usefixtures("no_jitter")
-def test_points_of_unknown_pairs_add_no_residual():
-    cross, prior, labels, bias = problem()
-    positives = labels.toarray()
-    unknown = ~positives & (np.random.default_rng(1).random(positives.shape) < 0.3)
-    weights, loadings = newton_start(cross, prior, labels, bias, M, unknown=sp.csr_array(unknown))
-    probability = expit(bias)
-    for k in range(K):
-        judged = ~unknown[:, k]
-        gradient = cross[judged].T @ (positives[judged, k] - probability[k])
-        share = judged.mean() * probability[k] * (1 - probability[k])
-        step = np.linalg.solve(share * cross.T @ cross + prior, gradient)
-        np.testing.assert_allclose(cross @ weights @ loadings[k], DAMPING * cross @ step, rtol=1e-6, atol=1e-8)
-
-
-def test_the_initial_bias_is_the_log_odds_among_judged_points():
-    labels = sp.csr_array(np.array([[1, 0], [0, 0], [0, 1], [0, 0]], bool))
-    unknown = sp.csr_array(np.array([[0, 0], [1, 0], [1, 0], [0, 0]], bool))
-    # One of two points, and one of four.
-    np.testing.assert_allclose(initial.initial_bias(labels, np.float64, unknown), np.log([1.5 / 1.5, 1.5 / 3.5]))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_directions_without_information_are_left_out(dtype):
     cross, prior, labels, bias = problem(labels=2)

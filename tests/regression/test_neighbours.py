@@ -89,17 +89,6 @@ def test_predictions_are_those_of_scikit_learn_on_the_nearest_points(monkeypatch
     assert (result.data > 0).all()
 
 
-def test_unknown_pairs_have_the_frequency_of_their_label():
-    (features, labels), (points, _) = problem(), problem(30, 7)
-    positives = labels.toarray()
-    unknown = ~positives & (np.random.default_rng(1).random(positives.shape) < 0.4)
-    fit = fitted(unknown=sp.csr_array(unknown))
-    targets = np.where(unknown, positives.sum(axis=0) / (~unknown).sum(axis=0), positives)
-    for regression in (fit, NeighbourRegression.of(fit.parameters(), D, K)):
-        result = NeighbourPredictions(regression).predict(points).toarray()
-        np.testing.assert_allclose(result, expected_predictions(points, features, targets, fit), atol=2e-3)
-
-
 def test_a_point_has_the_predictions_that_it_has_among_others_on_any_number_of_cores(monkeypatch):
     predictions, (points, _) = NeighbourPredictions(fitted()), problem(30, 7)
     expected = predictions.predict(points).toarray()

@@ -93,29 +93,6 @@ def target_of(labels, fit):
 
 
 @pytest.mark.usefixtures("both_methods")
-@each_value(leading=[40, N])
-def test_unknown_pairs_are_left_out(monkeypatch, leading):
-    """Against one regression for each label, on the points that were judged for it."""
-    monkeypatch.setattr(fitting, "IMPUTATIONS", 200)
-    features, labels = problem()
-    positives = labels.toarray()
-    unknown = ~positives & (np.random.default_rng(1).random(positives.shape) < 0.4)
-    unknown[:, 3] = ~positives[:, 3]
-    unknown[0] = ~positives[0]
-    fits = fit_regression(Features(features), labels, None, leading, unknown=sp.csr_array(unknown))
-    points = new_points()
-    for fit, count in zip(fits, (N, leading), strict=True):
-        covariances = CrossCovariance(Features(features)).product(Features(points), np.eye(N, dtype=np.float32))
-        for k in range(K):
-            judged = ~unknown[:, k]
-            mean = positives[judged, k].mean()
-            judged[count:] = False
-            system = system_of(features)[np.ix_(judged, judged)]
-            expected = mean + covariances[:, judged] @ np.linalg.solve(system, positives[judged, k] - mean)
-            np.testing.assert_allclose(prediction(fit, points)[:, k], expected, atol=3e-4)
-
-
-@pytest.mark.usefixtures("both_methods")
 @each_value(leading=[1, 30], rank=[2, K])
 def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(monkeypatch, leading, rank):
     monkeypatch.setattr(fitting, "RANK", rank)

@@ -38,19 +38,18 @@ def rows_of(matrix):
     return [set(row.tolist()) for row in np.split(matrix.indices, matrix.indptr[1:-1])]
 
 
-def check(pairs, labels, count, unknown=None):
+def check(pairs, labels, count):
     """Check all properties of pairs that are not random."""
     present = rows_of(labels)
-    left_out = [set() for _ in present] if unknown is None else rows_of(unknown)
     assert len(pairs.indptr) == labels.shape[0] + 1
     assert pairs.indptr[0] == 0
     assert pairs.indptr[-1] == len(pairs.labels) == len(pairs.positive) == len(pairs.weight)
-    for known, excluded, split in zip(present, left_out, split_by_point(pairs), strict=True):
+    for known, split in zip(present, split_by_point(pairs), strict=True):
         positives, negatives, weight, negative_weight = split
-        available = labels.shape[1] - len(known) - len(excluded)
+        available = labels.shape[1] - len(known)
         assert sorted(positives.tolist()) == sorted(known)
         assert len(set(negatives.tolist())) == len(negatives) == min(count, available)
-        assert not (known | excluded) & set(negatives.tolist())
+        assert not known & set(negatives.tolist())
         assert not len(negatives) or (negatives.min() >= 0 and negatives.max() < labels.shape[1])
         assert (weight == 1).all()
         np.testing.assert_allclose(negative_weight, available / max(len(negatives), 1), rtol=1e-6)
@@ -113,23 +112,15 @@ def test_negatives_of_points_with_all_some_and_no_labels(count):
     check(sample_negatives(labels, count, rng(), np.float32), labels, count)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 6])
-def test_unknown_labels_are_no_negatives(count):
-    labels = labels_of(*POINTS, K=6)
-    unknown = labels_of([0, 1, 2, 3, 4, 5], [1], [], [0, 1, 2], [0], [0, 1], K=6)
-    check(sample_negatives(labels, count, rng(), np.float32, unknown), labels, count, unknown)
-
-
-def test_the_mean_of_frequent_samples_is_the_sum_over_judged_negatives():
+def test_the_mean_of_frequent_samples_is_the_sum_over_all_negatives():
     labels = labels_of(*POINTS * 3, K=6)
-    unknown = labels_of(*[[0, 1, 2, 3, 4], [1], [], [0, 1, 2], [0], [0, 1]] * 3, K=6)
     sampler, draws, total = sample_by_frequency(labels), 4000, np.zeros(labels.shape)
     random = rng()
     for _ in range(draws):
-        pairs = sampler(labels, 2, random, np.float64, unknown)
+        pairs = sampler(labels, 2, random, np.float64)
         owner = np.repeat(np.arange(labels.shape[0]), np.diff(pairs.indptr))
         np.add.at(total, (owner[~pairs.positive], pairs.labels[~pairs.positive]), pairs.weight[~pairs.positive])
-    expected = ~(labels + unknown).toarray().astype(bool)
+    expected = ~labels.toarray()
     assert not total[~expected].any()
     np.testing.assert_allclose((total / draws)[expected], 1, atol=0.15)
 

@@ -1,7 +1,6 @@
 """The positive labels, and their latent counts m_nkt: how often topic t explains label k of point n.
 
-BMLPL never uses negative labels explicitly: only positive labels have counts, and unknown ones. The count of a negative
-label is zero. That of an unknown label may be any number: it is a Poisson variable of rate λ.
+BMLPL never uses negative labels explicitly: only positive labels have counts, and those of negative ones are zero.
 """
 
 import functools
@@ -32,13 +31,9 @@ GRAIN = 1 << 17
 
 
 class Positives:
-    """The positive labels of N points, given Y, N×K; those of point n are `indices[indptr[n]:indptr[n + 1]]`.
+    """The positive labels of N points, given Y, N×K; those of point n are `indices[indptr[n]:indptr[n + 1]]`."""
 
-    `unknown` are the pairs, N×K, that nobody judged, or None.
-    """
-
-    def __init__(self, labels: csr_array, unknown: csr_array | None = None) -> None:
-        self.unknown = unknown
+    def __init__(self, labels: csr_array) -> None:
         self.shape = labels.shape
         self.indptr = labels.indptr
         self.indices = labels.indices
@@ -54,11 +49,6 @@ class Positives:
     def frequencies(self) -> NDArray[np.int64]:
         """Return the number of points of each label, K."""
         return np.bincount(self.indices, minlength=self.shape[1])
-
-    @functools.cached_property
-    def unknown_by_label(self) -> csr_array:
-        """The unknown pairs, K×N; none if nothing is unknown."""
-        return csr_array(self.shape[::-1], dtype=bool) if self.unknown is None else self.unknown.T.tocsr()
 
     @functools.cached_property
     def _transposed(self) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.integer]]:
@@ -81,15 +71,11 @@ def reveal_labels(labels: csr_array, share: float, random: np.random.Generator) 
 
 
 class Counts(NamedTuple):
-    """Latent counts of points, m_nt = Σ_k m_nkt, N×T; of labels, m_kt = Σ_n m_nkt, K×T; and log p(Y | V, U).
-
-    `unknown` are those of points that unknown labels add, N×T, or None if no label is unknown.
-    """
+    """Latent counts of points, m_nt = Σ_k m_nkt, N×T; of labels, m_kt = Σ_n m_nkt, K×T; and log p(Y | V, U)."""
 
     by_point: NDArray[np.floating]
     by_label: NDArray[np.floating]
     log_likelihood: float
-    unknown: NDArray[np.floating] | None = None
 
 
 def expected_counts(
@@ -104,8 +90,6 @@ def expected_counts(
     Poisson variable, of which topic t has the share v_kt u_nt / λ_nk; a negative label has none. As each topic sums to
     one, log p(Y | V, U) = Σ_positives log(e^λ − 1) − Σ_nt u_nt, whose cost is that of the positives only. The counts of
     points may be written to `out`, N×T.
-
-    An unknown label has E m_nk = λ_nk, and adds λ_nk to log p(Y | V, U), which it is not a part of.
     """
     factors = np.empty(len(positives), topics.dtype)
     by_point = np.empty_like(activations) if out is None else out
@@ -119,17 +103,7 @@ def expected_counts(
     log_likelihoods = map_blocks(fill, N, N * GRAIN // max(1, len(positives) * topics.shape[1]))
     by_label = sparse.product(positives.by_label(factors), activations)
     by_label *= topics
-    log_likelihood = float(np.sum(log_likelihoods))
-    unknown_of_points = None
-    if positives.unknown is not None:
-        unknown_of_points = sparse.product(positives.unknown.astype(topics.dtype), topics)
-        unknown_of_points *= activations
-        by_point += unknown_of_points
-        unknown_of_labels = sparse.product(positives.unknown_by_label.astype(topics.dtype), activations)
-        unknown_of_labels *= topics
-        by_label += unknown_of_labels
-        log_likelihood += float(unknown_of_points.sum(dtype=np.float64))
-    return Counts(by_point, by_label, log_likelihood, unknown_of_points)
+    return Counts(by_point, by_label, float(np.sum(log_likelihoods)))
 
 
 @compiled

@@ -130,8 +130,7 @@ def sample_counts(
     """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
 
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
-    v_kt u_nt / λ_nk. Those of unknown labels are not truncated. An average rate above `MOST_COUNTS` raises
-    NumericalError.
+    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
     """
     points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(positives.indptr))
     labels = positives.indices
@@ -139,14 +138,6 @@ def sample_counts(
     totals = _truncated_poisson(rates, random.random(len(rates)))
     large = rates > LARGE_RATE
     totals[large] = np.maximum(random.poisson(rates[large]), 1)
-    unknown = positives.unknown
-    if unknown is not None:
-        unknown_points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(unknown.indptr))
-        unknown_rates = _rates(unknown_points, unknown.indices, topics, activations)
-        rates = np.concatenate([rates, unknown_rates])
-        points = np.concatenate([points, unknown_points])
-        labels = np.concatenate([labels, unknown.indices])
-        totals = np.concatenate([totals, random.poisson(unknown_rates)])
     # One element for each latent count.
     points = np.repeat(points, totals)
     labels = np.repeat(labels, totals)

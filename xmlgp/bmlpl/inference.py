@@ -15,11 +15,10 @@ from xmlgp.bmlpl.activations import ActivationSums, expected_activations, prior_
 from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
-from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.inference import Inference
 
-__all__ = ["EM", "BMLPLInference", "ExactEM", "Problem", "infer_activations", "sums_for_shapes"]
+__all__ = ["EM", "BMLPLInference", "ExactEM", "Problem", "infer_activations"]
 
 #: Iterations before shapes and precisions are learned; the first ones only find the labels of each topic.
 WARM_UP = 2
@@ -39,9 +38,6 @@ PRECISIONS_EVERY = 10
 #: Conjugate gradient steps in an update of the precisions.
 PRECISIONS_STEPS = 20
 
-
-#: Least share of a topic that counts as judged, so that its logarithm is finite.
-LEAST_SHARE = 1e-6
 
 #: Alternations of `infer_activations` between counts and activations.
 ROUNDS = 5
@@ -65,31 +61,12 @@ def infer_activations(
     return activations, counts, sums
 
 
-def sums_for_shapes(
-    positives: Positives,
-    topics: NDArray[np.floating],
-    log_odds: NDArray[np.floating],
-    shapes: NDArray[np.floating],
-    known_counts: NDArray[np.floating],
-) -> ActivationSums:
-    """Return the sums that the shapes are updated with where labels are unknown, given the counts of positives, N×T.
-
-    A point whose labels are judged in the share s_nt = Σ_{k judged} v_kt of a topic has the counts of a negative
-    binomial variable with the log odds ψ_nt + log s_nt. Counts that unknown labels are expected to have say nothing
-    about the shapes, which would grow without end if these counted as observed.
-    """
-    judged = sparse.product(positives.unknown.astype(topics.dtype), topics) if positives.unknown is not None else 0
-    log_share = np.log(np.maximum(1 - judged, LEAST_SHARE)).astype(log_odds.dtype)
-    return expected_activations(known_counts, log_odds + log_share, shapes, np.empty_like(known_counts))
-
-
 class Problem(NamedTuple):
-    """What a method is trained on: the `Inputs` of points, and Y and the pairs that are `unknown`, both N×K."""
+    """What a method is trained on: the `Inputs` of points, and Y, N×K."""
 
     coordinates: Inputs | Selected
     labels: csr_array
     settings: BMLPLSettings
-    unknown: csr_array | None = None
 
 
 class BMLPLInference(Inference):
@@ -109,13 +86,13 @@ class BMLPLInference(Inference):
 
     def _start(self, problem: Problem, random: np.random.Generator) -> NDArray[np.floating]:
         """Set the initial values of a method whose steps see all points; return those of the topics V, K×T."""
-        coordinates, labels, settings, unknown = problem
+        coordinates, labels, settings = problem
         self._settings = settings
         self.random = random
         self.epochs = settings.passes
-        self._positives = Positives(labels, unknown)
+        self._positives = Positives(labels)
         topics, self.weights, self.shapes, self.precisions = parameters.initial_values(
-            coordinates.feature_count, labels, settings, random, unknown
+            coordinates.feature_count, labels, settings, random
         )
         dtype = self.weights.dtype
         T = len(self.shapes)
@@ -165,8 +142,6 @@ class BMLPLInference(Inference):
 class EM(BMLPLInference):
     """Maximise log p(V, W, log U | Y), with latent counts and Pólya–Gamma variables summed out.
 
-    Y has no unknown labels: their counts are latent, as those of positives are, and have no truncation.
-
     Given the expected counts m, the maximum over u is u = (r + m) σ(ψ), and the remaining objective of W is the
     negative binomial likelihood m ψ − (m + r) log(1 + e^ψ). Both are maximised together, so that no iteration lowers
     the posterior while shapes and precisions are fixed. Shapes and precisions maximise marginal likelihoods given the
@@ -178,26 +153,21 @@ class EM(BMLPLInference):
     #: The prior of r is Gamma(1 + a, b): the table counts a, and the rate b.
     _tables: NDArray[np.floating] | float = 0.0
     _rates: NDArray[np.floating] | float = parameters.SHAPE_RATE
-    #: The counts of points that unknown labels are expected to have, N×T, or None.
-    _unknown_counts: NDArray[np.floating] | None = None
 
     def __init__(self, problem: Problem, random: np.random.Generator) -> None:
         topics = self._start(problem, random)
         self._cg_steps = problem.settings.cg_steps
-        self._counts, self._label_counts, _, self._unknown_counts = expected_counts(
-            self._positives, topics, self.activations
-        )
+        self._counts, self._label_counts, _ = expected_counts(self._positives, topics, self.activations)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
-        arrays = {
+        return {
             "parameters.weights": self.weights,
             "parameters.shapes": self.shapes,
             "parameters.precisions": self.precisions,
             "counts.points": self._counts,
             "counts.labels": self._label_counts,
         }
-        return arrays if self._unknown_counts is None else arrays | {"counts.unknown": self._unknown_counts}
 
     def step(self, epoch: int, done: int) -> float:
         """Make one iteration; return the log posterior, given the shapes and precisions before it."""
@@ -209,18 +179,11 @@ class EM(BMLPLInference):
         m = self._counts[:N]
         log_odds = self._system.log_odds[:N]
         activated = expected_activations(m, log_odds, self.shapes, self.activations)
-        sums = activated
-        if self._unknown_counts is not None:
-            sums = sums_for_shapes(self._positives, topics, log_odds, self.shapes, m - self._unknown_counts)
-        _, self._label_counts, log_likelihood, unknown_counts = expected_counts(
-            self._positives, topics, self.activations, m
-        )
-        if self._unknown_counts is not None:
-            self._unknown_counts[:] = unknown_counts
+        _, self._label_counts, log_likelihood = expected_counts(self._positives, topics, self.activations, m)
         value = self._log_posterior(log_likelihood, activated.log_prior, self._log_prior_of_topics(topics))
         if epoch >= self._warm_up:
             most = math.inf if epoch == self._warm_up else SHAPE_RATIO
-            updated = parameters.update_shapes(self.shapes, sums, self._tables, self._rates)
+            updated = parameters.update_shapes(self.shapes, activated, self._tables, self._rates)
             self.shapes[:] = updated.clip(self.shapes / most, self.shapes * most)
         return value
 

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import ActivationSums, polya_gamma_means
 from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
-from xmlgp.bmlpl.inference import BMLPLInference, Problem, infer_activations, sums_for_shapes
+from xmlgp.bmlpl.inference import BMLPLInference, Problem, infer_activations
 from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
@@ -37,12 +36,11 @@ class OnlineEM(BMLPLInference):
     """
 
     def __init__(self, problem: Problem, random: np.random.Generator) -> None:
-        coordinates, labels, settings, unknown = problem
+        coordinates, labels, settings = problem
         self._coordinates = coordinates
         self._labels = labels
-        self._unknown = unknown
         self._settings = settings
-        initial = initial_values(coordinates.feature_count, labels, settings, random, unknown)
+        initial = initial_values(coordinates.feature_count, labels, settings, random)
         self._label_counts, self.weights, self.shapes, self.precisions = initial
         T = len(self.shapes)
         self._minibatches = SeededMinibatches(labels.shape[0], settings.batch_size, settings.seed)
@@ -91,28 +89,16 @@ class OnlineEM(BMLPLInference):
         self._adam.step_count = number
         total = self.epochs * self.steps_per_epoch
         self._adam.step({"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * falling_rate(number / total))
-        if counts.unknown is not None:
-            activated = sums_for_shapes(positives, topics, log_odds, self.shapes, counts.by_point - counts.unknown)
         self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
 
     def _positives_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.integer], Positives]:
-        """Return the labels of some points, known or not, ascending, and the `Positives` with these labels alone.
+        """Return the labels of some points, ascending, and the `Positives` with these labels alone.
 
         The rows of other labels in the topics are not needed.
         """
-        labels = self._labels[rows]
-        if self._unknown is None:
-            present, labels = sparse.present_columns(labels)
-            return present, Positives(labels)
-        unknown = self._unknown[rows]
-        present = np.union1d(labels.indices, unknown.indices)
-        shape = labels.shape[0], len(present)
-        renumbered = (
-            csr_array((matrix.data, np.searchsorted(present, matrix.indices), matrix.indptr), shape=shape)
-            for matrix in (labels, unknown)
-        )
-        return present, Positives(*renumbered)
+        present, labels = sparse.present_columns(self._labels[rows])
+        return present, Positives(labels)
 
     def _totals(self) -> NDArray[np.float64]:
         """Return Σ_k (η + m_kt), T, the normalisers of the topics."""

@@ -12,7 +12,6 @@ from xmlgp.bmlpl.blocks import map_blocks
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.settings import DEFAULT_TOPICS, BMLPLSettings
-from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
@@ -91,23 +90,18 @@ class InitialValues(NamedTuple):
 
 
 def initial_values(
-    feature_count: int,
-    labels: csr_array,
-    settings: BMLPLSettings,
-    random: np.random.Generator,
-    unknown: csr_array | None = None,
+    feature_count: int, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
 ) -> InitialValues:
     """Return the parameters before the first step.
 
     W is zero, with intercepts that give the right mean number of labels. T is at most K, because each topic is
-    initialised from one label. The frequency of a label is that among the points where it is not `unknown`, N×K.
+    initialised from one label.
     """
     dtype = np.dtype(settings.dtype)
     N, K = labels.shape
     T = min(settings.topics or DEFAULT_TOPICS, K)
-    judged = N if unknown is None else N - sparse.column_sums(unknown.indices, K)
-    frequencies = Positives(labels).frequencies() / np.maximum(1, judged)
-    mean_count = labels.nnz / max(1, N) if unknown is None else frequencies.sum()
+    frequencies = Positives(labels).frequencies() / max(1, N)
+    mean_count = labels.nnz / max(1, N)
     topics = initial_topics(frequencies, T, random, dtype)
     weights = np.zeros((feature_count + 1, T), dtype)
     shapes = np.full(T, INITIAL_SHAPE, dtype)

@@ -39,6 +39,4 @@ BMLPL = Model(
     },
     learn=late("xmlgp.bmlpl.learning:learn"),
     topics=late("xmlgp.bmlpl.parameters:list_topics"),
-    takes_unknown=True,
-    learns_after_unknown=True,
 )

@@ -75,7 +75,7 @@ class BMLPLSettings(InferenceSettings):
     revealed: float = setting(
         1.0,
         "Random share of the positive labels that training sees; the others count as negative, to measure the cost of "
-        "missing labels. What is unknown is given by --unknown.",
+        "missing labels.",
         above=0,
         maximum=1.0,
     )

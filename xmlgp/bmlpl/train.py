@@ -30,17 +30,14 @@ def train(
     settings: BMLPLSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-    unknown: csr_array | None = None,
 ) -> Trained:
-    """Train BMLPL; see `Model.train`. Pairs that are `unknown`, N×K, are left out.
+    """Train BMLPL; see `Model.train`.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
     (`topic_shares`); and the counts of `xmlgp.training.trained`.
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
-    parameters, history = run_inference(
-        coordinates, labels, settings, progress, checkpoints=checkpoints, unknown=unknown
-    )
+    parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
     return Trained(parameters | statistics_of(features, labels), history)
 
 
@@ -51,13 +48,12 @@ def run_inference(
     progress: Progress = silent,
     after_epoch: EpochHook | None = None,
     checkpoints: CheckpointWriter | None = None,
-    unknown: csr_array | None = None,
 ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
 
     `after_epoch` is that of `Loop.run`.
     """
     labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
-    problem = Problem(coordinates, labels, settings, unknown)
+    problem = Problem(coordinates, labels, settings)
     loop = Loop(settings.method.load(), problem, np.random.default_rng(settings.seed))
     return loop.run(progress, after_epoch, checkpoints)

@@ -62,7 +62,6 @@ __all__ = [
     "same_command",
     "show_note",
     "threads_option",
-    "unknown_option",
     "vocabulary_options",
     "work_of",
 ]
@@ -502,20 +501,11 @@ def dense_option(command: Function) -> Function:
     return wrapped
 
 
-unknown_option = click.option(
-    "--unknown",
-    type=INPUT,
-    metavar="FILE",
-    help="The labels that nobody judged, a line for each point of DATA: they are unknown, not negative, and training "
-    "leaves them out. Numbers as in 3,17, `label:1` pairs, or the names of a corpus; an empty line for none.",
-)
-
-
 def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
     """Return the points in a file, read as the options of a command say; these are removed from `options`."""
     source_options = {
         name: options.pop(name)
-        for name in ("dense", "unknown", "corpus", "analysis", "encoder", "download", "cache")
+        for name in ("dense", "corpus", "analysis", "encoder", "download", "cache")
         if name in options
     }
     return Source(data, **source_options)

@@ -19,7 +19,6 @@ from xmlgp.cli.options import (
     resume_advice,
     source_of,
     threads_option,
-    unknown_option,
     vocabulary_options,
     work_of,
 )
@@ -51,7 +50,6 @@ __all__ = ["train"]
 @analysis_options
 @vocabulary_options
 @dense_option
-@unknown_option
 @reading_options()
 @encoder_options()
 @threads_option
@@ -72,8 +70,7 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     or in libsvm format, perhaps compressed, or - for standard input; a folder has train.txt, trn_X_Xf.txt or one *.svm.
 
     MODEL keeps the names of labels and features, and a model of text predicts from text. With --vocabulary it also
-    keeps the URIs and the preferred labels, by which commands name the labels. With --unknown, labels that nobody
-    judged are left out instead of counting as negative.
+    keeps the URIs and the preferred labels, by which commands name the labels.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
     settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
@@ -84,6 +81,6 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
       xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --dense embeddings.npy
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159
     """
-    check_standard_input(data, options["vocabulary"], options["unknown"])
+    check_standard_input(data, options["vocabulary"])
     with resume_advice(data), work_of(cluster, note) as work:
         runs.train(source_of(data, options), model, note=note, work=work, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,6 @@ class Dataset:
         dense features of the same points, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, the positive labels, sorted and without duplicates as well.
-    unknown : scipy.sparse.csr_array, shape (N, K), bool, optional
-        The pairs that nobody judged, none of them positive: they are unknown, not negative. Default: none.
 
     Notes
     -----
@@ -43,13 +41,10 @@ class Dataset:
 
     features: Features
     labels: csr_array
-    unknown: csr_array | None = None
 
     def __post_init__(self) -> None:
         if self.labels.shape[0] != self.features.N:
             raise ValueError(f"features of {self.features.N} points, but labels of {self.labels.shape[0]}")
-        if self.unknown is not None and self.unknown.shape != self.labels.shape:
-            raise ValueError(f"labels of shape {self.labels.shape}, but unknown ones of {self.unknown.shape}")
 
     @property
     def N(self) -> int:
@@ -75,10 +70,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """SHA-256 of the content, which does not depend on the file."""
         digest = hashlib.sha256(repr(self.shape).encode())
-        patterns = [self.features.sparse, self.labels]
-        if self.unknown is not None:
-            patterns.append(self.unknown)
-        for matrix in patterns:
+        for matrix in (self.features.sparse, self.labels):
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
                 digest.update(np.ascontiguousarray(array, dtype).data)
         values = self.features.sparse.data
@@ -89,29 +81,17 @@ class Dataset:
                 digest.update(dense[rows].values("<f8" if dense.dtype == np.float64 else "<f4").data)
         return digest.hexdigest()
 
-    @functools.cached_property
-    def without_unknown(self) -> Dataset:
-        """The same points with all pairs as judged."""
-        return self if self.unknown is None else replace(self, unknown=None)
-
     @property
     def facts(self) -> dict[str, Any]:
-        """N, D, K, the widths of dense blocks and the number of unknown pairs, if any, and the fingerprint.
-
-        They are stored in a model folder. With unknown pairs, `first` is the fingerprint of the points without these.
-        """
+        """N, D, K, the widths of dense blocks, if any, and the fingerprint, which are stored in a model folder."""
         facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
         if widths := self.features.widths:
             facts["dense"] = widths
-        if self.unknown is not None:
-            facts["unknown"] = int(self.unknown.nnz)
-            facts["first"] = self.without_unknown.fingerprint
         return facts | {"fingerprint": self.fingerprint}
 
     def rows(self, selection: Rows) -> Dataset:
         """Return a data set of some of the points, chosen by a slice, indices or booleans as in NumPy."""
-        unknown = None if self.unknown is None else self.unknown[selection]
-        return Dataset(self.features[selection], self.labels[selection], unknown)
+        return Dataset(self.features[selection], self.labels[selection])
 
 
 def as_csr(

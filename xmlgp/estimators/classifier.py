@@ -25,12 +25,11 @@ from xmlgp.estimators.features import (
     split_features,
     unlabelled,
 )
-from xmlgp.estimators.labels import read_labels, read_partly_known_labels
+from xmlgp.estimators.labels import read_labels
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.memory import check_columns, columns_of
 from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.inputs.training_data import TrainingData
-from xmlgp.inputs.unjudged import beside_unknown
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.text.names import Names
 from xmlgp.work.connection import open_work
@@ -68,13 +67,7 @@ class Classifier(Estimator):
         return self.tuned_ and self.tuned_.rule
 
     def fit(
-        self,
-        X: FeaturesLike,
-        y: MatrixLike,
-        client: Client | None = None,
-        *,
-        dense: DenseFeatures | None = None,
-        unknown: MatrixLike | None = None,
+        self, X: FeaturesLike, y: MatrixLike, client: Client | None = None, *, dense: DenseFeatures | None = None
     ) -> Self:
         """Train on points and their labels; return the estimator itself.
 
@@ -87,25 +80,18 @@ class Classifier(Estimator):
             `MLGPFClassifier` with the default `kernel` and `inducing`. `fit` decides what is dense; later points
             follow, whatever their values.
         y : array, sparse matrix or DataFrame, N×K
-            Nonzero where a point has a label. A DataFrame names its labels by its columns. In an array or DataFrame,
-            NaN is an unknown label, which training leaves out.
+            Nonzero where a point has a label. A DataFrame names its labels by its columns.
         client : distributed.Client, optional
             The client of a Dask cluster to train on.
         dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
             Dense features of the points, N×E, beside X, such as embeddings. Without other features, X is None.
-        unknown : array or sparse matrix, N×K, optional
-            Nonzero where nobody judged whether a point has a label, as NaN in y.
 
         Raises
         ------
         SettingsError, NumericalError, ClusterError
             As for `xmlgp.train`.
         """
-        points = self._points(X, y, dense, may_lack=True)
-        if unknown is not None:
-            if points.dataset.unknown is not None:
-                raise SettingsError("y has NaN, which says what is unknown; leave out `unknown`")
-            points = beside_unknown(points, unknown, "y", None)
+        points = self._points(X, y, dense)
         with open_work(client=client) as work:
             self._fit(points, work)
         self._dense_columns = columns_of(split_features(X, dense).X, "feature")
@@ -210,17 +196,9 @@ class Classifier(Estimator):
         )
 
     def _points(
-        self,
-        X: FeaturesLike,
-        y: MatrixLike,
-        dense: DenseFeatures | None = None,
-        fitted: bool = False,
-        may_lack: bool = False,
+        self, X: FeaturesLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False
     ) -> TrainingData:
-        """Return points with labels, and with names if they are DataFrames, for the fitted model or a new one.
-
-        NaN is refused unless labels `may_lack`.
-        """
+        """Return points with labels, and with names if they are DataFrames, for the fitted model or a new one."""
         X, blocks = split_features(X, dense)
         if fitted and not self.model_.data["D"]:
             # The model has no names of dense features.
@@ -229,10 +207,7 @@ class Classifier(Estimator):
             features = self._features(X, blocks, fitted)
             if fitted and X is not None:
                 check_feature_count(self, count_features(features), more=True)
-        if may_lack:
-            dataset = Dataset(features, *read_partly_known_labels(self, y, features.N))
-        else:
-            dataset = Dataset(features, read_labels(self, y, features.N))
+        dataset = Dataset(features, read_labels(self, y, features.N))
         names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.D else None)
         return TrainingData(dataset, REPOSITORY, names)
 

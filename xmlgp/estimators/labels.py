@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
@@ -15,7 +13,7 @@ from xmlgp.estimators.rows import has_texts, rows_of
 from xmlgp.inputs.memory import check_not_masked, labels_in_memory
 from xmlgp.text.written_names import separator_of
 
-__all__ = ["check_given", "read_labels", "read_partly_known_labels"]
+__all__ = ["check_given", "read_labels"]
 
 
 def check_given(estimator: object, y: object) -> None:
@@ -26,38 +24,13 @@ def check_given(estimator: object, y: object) -> None:
 
 def read_labels(estimator: object, y: object, N: int) -> csr_array:
     """Return the labels of N points for an estimator as a matrix of bool; an error says what is wrong with y."""
-    labels, _ = _read(estimator, y, N, nan_allowed=False)
-    return labels
-
-
-def read_partly_known_labels(estimator: object, y: object, N: int) -> tuple[csr_array, csr_array | None]:
-    """Return labels as `read_labels` does, and the unknown ones, N×K, which are NaN in y; None if there are none."""
-    return _read(estimator, y, N, nan_allowed=True)
-
-
-def _read(estimator: object, y: object, N: int, nan_allowed: bool) -> tuple[csr_array, csr_array | None]:
     check_given(estimator, y)
     check_not_masked(y)
     try:
-        values = check_array(y, accept_sparse="csr", dtype=None, ensure_all_finite="allow-nan" if nan_allowed else True)
-        unknown = _nan_of(values)
-        if unknown is None:
-            return labels_in_memory(values, N), None
-        return labels_in_memory(np.where(unknown, 0, values), N), csr_array(unknown)
+        return labels_in_memory(check_array(y, accept_sparse="csr", dtype=None), N)
     except ValueError as error:
         hint = _hint_at_labels(rows_of(y))
         raise (SettingsError(hint) if hint else error) from None
-
-
-def _nan_of(values: object) -> NDArray[np.bool_] | None:
-    """Return where an array is NaN, or None if nowhere or if it is sparse or not of numbers."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fO":
-        return None
-    try:
-        unknown: NDArray[np.bool_] = np.isnan(values.astype(float))
-    except (TypeError, ValueError):  # texts and lists, which are refused later
-        return None
-    return unknown if unknown.any() else None
 
 
 def _hint_at_labels(rows: Sequence[object]) -> str | None:

@@ -27,7 +27,6 @@ from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator
 from xmlgp.inputs.kinds import FilePath, is_matrix
 from xmlgp.inputs.source import DenseFeatures, Source
-from xmlgp.inputs.unjudged import NameReading, beside_unknown
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
@@ -129,9 +128,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {needed}")
         return super().set_params(**params)
 
-    def fit(
-        self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None, unknown: LabelNames | None = None
-    ) -> Self:
+    def fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
 
         Parameters
@@ -143,8 +140,6 @@ class TextTagger(BaseEstimator):
             name is ignored.
         dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
             Dense features of the documents, N×E, beside X, such as embeddings. Without other features, X is None.
-        unknown : list of list of str, optional
-            The names of the labels that nobody judged for each document: training leaves them out.
 
         Raises
         ------
@@ -170,8 +165,6 @@ class TextTagger(BaseEstimator):
         points = Source(documents, y, blocks).numbered(names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
-        if unknown is not None:
-            points = beside_unknown(points, unknown, "y", NameReading())
         return self._set_fitted(classifier._fit(points))
 
     def _vectorize(self, X: Any) -> tuple[Any, Names]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Expectations, Quadrature
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Moments, Negatives, SampledPairs, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.linear_algebra.special import log_factorials
@@ -31,8 +31,7 @@ class LabelSample(NamedTuple):
 class Batch(NamedTuple):
     """A minibatch: its points, their positives, B×K, and the scale N/B.
 
-    With `pairs` (positives and sampled negatives) only these are used, with `sample` only its labels. Pairs that are
-    `unknown`, B×K, are left out; `pairs` has none of them.
+    With `pairs` (positives and sampled negatives) only these are used, with `sample` only its labels.
     """
 
     points: Points
@@ -40,7 +39,6 @@ class Batch(NamedTuple):
     pairs: SampledPairs | None
     scale: float
     sample: LabelSample | None = None
-    unknown: sp.csr_array | None = None
 
 
 def log_absent(count: int, special: NDArray[np.integer] | int, size: int) -> NDArray[np.float64]:
@@ -135,24 +133,13 @@ class Bound:
         if batch.pairs is not None:
             return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, value_needed, fast)
         if batch.sample is None:
-            negatives = Negatives(None, batch.unknown)
-            return full_log_likelihood(
-                moments, loadings, bias, batch.labels, self.expectations, value_needed, fast, negatives
-            )
+            return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, value_needed, fast)
         used, weights = batch.sample
         columns = np.searchsorted(used, batch.labels.indices)
         shape = batch.labels.shape[0], len(used)
         labels = sp.csr_array((batch.labels.data, columns, batch.labels.indptr), shape=shape)
-        unknown = None if batch.unknown is None else batch.unknown[:, used]
         value, d_moments, gradients = full_log_likelihood(
-            moments,
-            loadings[used],
-            bias[used],
-            labels,
-            self.expectations,
-            value_needed,
-            fast,
-            Negatives(weights, unknown),
+            moments, loadings[used], bias[used], labels, self.expectations, value_needed, fast, weights
         )
         return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
 

@@ -23,7 +23,6 @@ from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
     "Moments",
-    "Negatives",
     "SampledPairs",
     "full_log_likelihood",
     "pair_moments",
@@ -46,18 +45,10 @@ class Moments(NamedTuple):
     variance: NDArray[np.floating]
 
 
-class Negatives(NamedTuple):
-    """How much negative pairs count: the weights c_k ≥ 1 of labels, K, by default 1; unknown pairs, B×K, not at all."""
-
-    weights: NDArray[np.floating] | None = None
-    unknown: sp.csr_array | None = None
-
-
 class SampledPairs(NamedTuple):
     """The E (point, label) pairs of a minibatch with sampled negatives; those of point i are `indptr[i]:indptr[i + 1]`.
 
-    `positive`, bool, says whether the label is in P_i; `weight` is 1 for positives, |N_i| / |L_i| for negatives. No
-    unknown label is in N_i.
+    `positive`, bool, says whether the label is in P_i; `weight` is 1 for positives, |N_i| / |L_i| for negatives.
     """
 
     indptr: NDArray[np.integer]
@@ -96,19 +87,18 @@ def full_log_likelihood(
     expectations: Expectations,
     value_needed: bool = True,
     fast: bool = False,
-    negatives: Negatives | None = None,
+    negative_weights: NDArray[np.floating] | None = None,
 ) -> tuple[float | None, Moments, dict[str, NDArray[np.floating]]]:
     """Return Σ_ik E log σ(y_ik f_ik), its gradients by the moments, and those by `loadings` and `bias`.
 
     The moments are those of the latent functions at the points of a minibatch; Φ is K×P; labels are the positives, B×K.
-    With `negatives`, the value is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik), and N_i has no unknown
-    pairs. Without `value_needed` the value is None, and a step saves half of the expectations. For `fast` see
-    `Quadrature.gradients`.
+    With `negative_weights` c ≥ 1, K, it is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
+    `value_needed` the value is None, and a step saves half of the expectations. For `fast` see `Quadrature.gradients`.
     """
     B, K = labels.shape
     d_loadings = np.empty_like(loadings)
     d_bias = np.empty_like(bias)
-    pairs = _LabelPairs(labels, negatives or Negatives(), loadings.dtype)
+    pairs = _LabelPairs(labels, negative_weights, loadings.dtype)
     labels_per_block = max(1, BLOCK // max(1, B))
     # A multiple of the number of cores, so that all cores have the same number of blocks.
     cores = core_count()
@@ -153,20 +143,17 @@ def full_log_likelihood(
 
 
 class _LabelPairs:
-    """The positives of B points, B×K, the weights of labels in negative pairs, and the unknown pairs, B×K.
+    """The positives of B points, B×K, and the weights of labels in negative pairs, K, or None for ones.
 
-    Each of them is read for some consecutive labels, from `start` to before `stop`.
+    Both are read for some consecutive labels, from `start` to before `stop`.
     """
 
-    def __init__(self, labels: sp.csr_array, negatives: Negatives, dtype: np.dtype[np.floating]) -> None:
-        B, K = labels.shape
+    def __init__(
+        self, labels: sp.csr_array, weights: NDArray[np.floating] | None, dtype: np.dtype[np.floating]
+    ) -> None:
         self._labels = labels
-        self._unknown = negatives.unknown
-        self._weights = np.ones(K, dtype) if negatives.weights is None else negatives.weights.astype(dtype, copy=False)
-        indices = [np.zeros(B + 1, np.int32), np.zeros(0, np.int32)]
-        if negatives.unknown is not None:
-            indices = [negatives.unknown.indptr, negatives.unknown.indices]
-        indices = [array.astype(np.int32, copy=False) for array in (labels.indptr, labels.indices, *indices)]
+        self._weights = np.ones(labels.shape[1], dtype) if weights is None else weights.astype(dtype, copy=False)
+        indices = (array.astype(np.int32, copy=False) for array in (labels.indptr, labels.indices))
         self._by_point = BlockPairs(0, self._weights, *indices)
 
     # Conversions take time, and most steps do not need them.
@@ -174,17 +161,16 @@ class _LabelPairs:
     def _by_label(self) -> sp.csc_array:
         return self._labels.tocsc()
 
-    @functools.cached_property
-    def _unknown_by_label(self) -> sp.csc_array | None:
-        return None if self._unknown is None else self._unknown.tocsc()
-
     def by_point(self, start: int, stop: int) -> BlockPairs:
         """Return the pairs by point."""
         return self._by_point._replace(first=int(start), weights=self._weights[start:stop])
 
     def positives(self, start: int, stop: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Return the points and the labels of the positives; labels are counted from `start`."""
-        return _positions(self._by_label, start, stop)
+        by_label = self._by_label
+        first, last = by_label.indptr[[start, stop]]
+        lengths = np.diff(by_label.indptr[start : stop + 1])
+        return by_label.indices[first:last], np.repeat(np.arange(stop - start), lengths)
 
     def weigh(self, start: int, stop: int, *values: NDArray[np.floating]) -> None:
         """Multiply values, B×L, by the weights of the pairs, in place."""
@@ -193,8 +179,6 @@ class _LabelPairs:
             of_positives = array[positives]
             array *= self._weights[start:stop]
             array[positives] = of_positives
-            if self._unknown_by_label is not None:
-                array[_positions(self._unknown_by_label, start, stop)] = 0
 
     def log_likelihood(
         self, start: int, stop: int, mean: NDArray[np.floating], softplus: NDArray[np.floating]
@@ -203,13 +187,6 @@ class _LabelPairs:
         value = float(mean[self.positives(start, stop)].sum(dtype=np.float64))
         self.weigh(start, stop, softplus)
         return value - float(softplus.sum(dtype=np.float64))
-
-
-def _positions(by_label: sp.csc_array, start: int, stop: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return the points and the labels of the elements of consecutive labels, which are counted from `start`."""
-    first, last = by_label.indptr[[start, stop]]
-    lengths = np.diff(by_label.indptr[start : stop + 1])
-    return by_label.indices[first:last], np.repeat(np.arange(stop - start), lengths)
 
 
 def _add_variance_gradients(

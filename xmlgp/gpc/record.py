@@ -39,7 +39,6 @@ GPC = Model(
     papers="[I]",
     check_data=_check_data,
     data_format=LIBSVM,
-    takes_unknown=True,
     notes=_notes,
     unset=late("xmlgp.gpc.train:values_of_unset"),
     review=late("xmlgp.gpc.train:review"),

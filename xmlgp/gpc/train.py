@@ -36,16 +36,8 @@ def train(
     settings: GPCSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-    unknown: csr_array | None = None,
 ) -> Trained:
-    """Train GPC on N×1 labels, true for the second class, see `Model.train`; return the `PARAMETER_NAMES`.
-
-    Points whose label is unknown are left out.
-    """
-    if unknown is not None:
-        judged = np.flatnonzero(np.diff(unknown.indptr) == 0)
-        features = features[judged]
-        labels = labels[judged]
+    """Train GPC on N×1 labels, true for the second class, see `Model.train`; return the `PARAMETER_NAMES`."""
     coordinates = preprocessed.inputs(features, settings.dtype)
     # Never None: `standardise_features` always chooses initial inducing inputs.
     inducing = cast("NDArray[np.floating]", preprocessed.inducing)

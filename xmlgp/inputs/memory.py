@@ -44,7 +44,7 @@ __all__ = [
 MEANING = "1 says that a point has the label, 0 that it has not"
 
 #: What a message adds where a label is NaN.
-AT_NAN = "; where nobody judged a label, give 0, and to training also `unknown`, a matrix that is 1 there"
+AT_NAN = "; leave out points whose labels are not known"
 
 
 class InMemory:
@@ -264,8 +264,7 @@ def check_not_masked(Y: object) -> None:
     """Raise SettingsError for a masked array with masked labels, which NumPy would read as if they were not masked."""
     if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
         raise SettingsError(
-            "some labels are masked; give `labels.filled(0)`, and to training also `unknown=labels.mask` if nobody "
-            "judged them"
+            "some labels are masked; leave out points whose labels are not known, or give `labels.filled(0)`"
         )
 
 

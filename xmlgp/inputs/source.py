@@ -23,7 +23,6 @@ from xmlgp.inputs.memory import InMemory
 from xmlgp.inputs.points import PointStream
 from xmlgp.inputs.rows import RowsFile
 from xmlgp.inputs.training_data import Known, TrainingData
-from xmlgp.inputs.unjudged import NameReading, UnknownLabels, beside_unknown
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
@@ -73,9 +72,6 @@ class Source:
         Of points that are a matrix, texts or dense features alone.
     dense : path, matrix N×E or list of these, optional
         Dense features beside the others, a row for each point. Default: those that `data.yaml` in a folder names.
-    unknown : path, matrix N×K or list of list of str, optional
-        The labels that nobody judged for each training point: unknown, not negative. A file has a line for each point;
-        see docs/data-formats.md.
     corpus : CorpusOptions, optional
         Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
@@ -92,7 +88,6 @@ class Source:
     data: Points | None
     labels: Labels | None = None
     dense: DenseFeatures | None = None
-    unknown: UnknownLabels | None = None
     corpus: CorpusOptions | None = None
     analysis: Analysis | None = None
     encoder: FilePath | None = None
@@ -101,16 +96,12 @@ class Source:
 
     @classmethod
     def of(
-        cls,
-        data: Points | Source | None,
-        labels: Labels | None = None,
-        dense: DenseFeatures | None = None,
-        unknown: UnknownLabels | None = None,
+        cls, data: Points | Source | None, labels: Labels | None = None, dense: DenseFeatures | None = None
     ) -> Source:
         """Return a source as it is, or make one of points; UsageError if a source comes with labels or the like."""
         if not isinstance(data, Source):
-            return cls(data, labels, dense, unknown)
-        if labels is not None or dense is not None or unknown is not None:
+            return cls(data, labels, dense)
+        if labels is not None or dense is not None:
             raise UsageError("A Source has its own labels and dense features; give them to the Source.")
         return data
 
@@ -160,17 +151,11 @@ class Source:
         analysis = self._analysis()
         with source._open("train", None, reporter) as opened:
             source._check_training_file(folder, reporter)
-            points = opened.training(analysis, same).beside(rows)
-            if self.unknown is None:
-                return points
-            has_names = not isinstance(opened, RowsFile) and points.names.labels is not None
-            names = NameReading(self.corpus and self.corpus.separator, same) if has_names else None
-            return beside_unknown(points, self.unknown, title_of(self.data, "the data"), names)
+            return opened.training(analysis, same).beside(rows)
 
     def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
         """Return the points for a model to learn, with its names extended by new words and labels."""
         self.check()
-        self.refuse_unknown()
         source, rows = self._prepared("train", known)
         with source._open("train", known, reporter) as opened:
             source._check_training_file(known.folder)
@@ -182,14 +167,12 @@ class Source:
         In a folder they are those of the file of a `part`, see `locate`.
         """
         self.check(labels_needed=False)
-        self.refuse_unknown()
         source, rows = self._prepared(part, known)
         with source._open(part, known, reporter) as opened:
             return opened.known(known).beside(rows)
 
     def numbered(self, names: Names, extend: bool) -> TrainingData:
         """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
-        self.refuse_unknown()
         source, rows = self.without_dense("train", None)
         return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
 
@@ -204,7 +187,6 @@ class Source:
         there. With `keep_errors`, malformed lines are points with an error, where the format allows it.
         """
         self.check(labels_needed=labelled)
-        self.refuse_unknown()
         source, rows = self._prepared("test", known)
         with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
             if isinstance(opened, RowsFile | Corpus):
@@ -223,11 +205,6 @@ class Source:
                     raise SettingsError(text)
                 reporter.note(text)
             yield points
-
-    def refuse_unknown(self) -> None:
-        """Raise UsageError if labels are unknown, which only training leaves out."""
-        if self.unknown is not None:
-            raise UsageError("Only training leaves out unknown labels; leave out `unknown`.")
 
     @contextlib.contextmanager
     def labelled_file(self, part: str, reporter: Reporter) -> Iterator[RowsFile | Corpus]:

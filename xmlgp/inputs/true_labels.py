@@ -54,7 +54,6 @@ class Purpose(NamedTuple):
 
 def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
     """Return the labels of a file, a data set, a matrix or lists of names; labels of a corpus are sorted by name."""
-    source.refuse_unknown()
     data: Any = source.data
     if is_path(data):
         return _labels_of_file(source, purpose, reporter)

@@ -101,23 +101,15 @@ class PointsByLabel(NamedTuple):
 
 
 class Strata(NamedTuple):
-    """The points of each label that are positive, those that have it on their shortlist, and those where it is unknown.
-
-    The other points are drawn from.
-    """
+    """The points of each label that are positive, and those that have it on their shortlist; others are drawn from."""
 
     positives: PointsByLabel
     shortlisted: PointsByLabel
-    unknown: PointsByLabel
 
     @classmethod
-    def of(cls, labels: csr_array, shortlists: NDArray[np.int32], unknown: csr_array | None = None) -> Strata:
-        """Return the strata, given Y, N×K, the shortlists, N×S, and the pairs that are unknown, N×K."""
-        K = labels.shape[1]
-        excluded = PointsByLabel(np.zeros(K + 1, np.int64), np.empty(0, np.int32))
-        if unknown is not None:
-            excluded = points_by_label(unknown)
-        return cls(points_by_label(labels), shortlisted_by_label(shortlists, K), excluded)
+    def of(cls, labels: csr_array, shortlists: NDArray[np.int32]) -> Strata:
+        """Return the strata, given Y, N×K, and the shortlists, N×S."""
+        return cls(points_by_label(labels), shortlisted_by_label(shortlists, labels.shape[1]))
 
     def block(self, first: int, last: int) -> Strata:
         """Return the strata of consecutive labels."""
@@ -138,20 +130,20 @@ def shortlist_negatives(
     utilities: UtilityMoments,
     latent: NDArray[Any],
     features: csr_array,
-    excluded: csr_array,
+    positives: csr_array,
     length: int,
     search: LabelSearch | None = None,
 ) -> NDArray[np.int32]:
     """Return the negatives of highest mean utility of B points, B×S, highest first.
 
-    The `excluded` pairs, B×K, are the positives and what is unknown. A row with fewer than S negatives ends in −1. The
-    utilities follow from the means `latent` of the latent functions, B×P, and the weighted `features`, B×D. The
-    `length` S is at most K. With a `search` in the same Φ and b, those of highest utility among the negatives that it
-    returns are taken, about `CANDIDATES` times as many.
+    The positives are B×K. A row with fewer than S negatives ends in −1. The utilities follow from the means `latent` of
+    the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K. With a
+    `search` in the same Φ and b, those of highest utility among the negatives that it returns are taken, about
+    `CANDIDATES` times as many.
     """
     if search is not None:
-        return _searched_negatives(utilities, latent, features, excluded, length, search)
-    B, K = excluded.shape
+        return _searched_negatives(utilities, latent, features, positives, length, search)
+    B, K = positives.shape
     shortlists = np.empty((B, length), np.int32)
 
     def fill(start: int, stop: int) -> None:
@@ -159,7 +151,7 @@ def shortlist_negatives(
             rows = slice(begin, min(begin + ROWS, stop))
             means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
             batch = utilities.batch(means_only, features[rows])
-            hidden = excluded[rows]
+            hidden = positives[rows]
             best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
                 means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
@@ -175,19 +167,19 @@ def _searched_negatives(
     utilities: UtilityMoments,
     latent: NDArray[Any],
     features: csr_array,
-    excluded: csr_array,
+    positives: csr_array,
     length: int,
     search: LabelSearch,
 ) -> NDArray[np.int32]:
     """Return the negatives of highest mean utility that a search returns; see `shortlist_negatives`."""
-    B, K = excluded.shape
+    B, K = positives.shape
     count = min(CANDIDATES * length, K) if utilities.has_weights else length
     shortlists = np.empty((B, length), np.int32)
 
     def fill(start: int) -> None:
         rows = slice(start, min(start + SEARCHED_ROWS, B))
         means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
-        labels = search.candidates(means_only, count, excluded[rows])
+        labels = search.candidates(means_only, count, positives[rows])
         if count > length:
             means = utilities.pair_means(utilities.batch(means_only, features[rows]), labels)
             means[labels < 0] = LOWEST
@@ -239,7 +231,7 @@ def stratified_pairs(
     """Return the pairs of labels `first` to `last` − 1, given the strata of all labels.
 
     `count` points are drawn for each label from the `candidates`, which are in ascending order. The candidates are all
-    points that have labels, a shortlist or unknown pairs, or else a random sample of `population` points. The draws
+    points that have labels or a shortlist, or else a random sample of `population` points. The draws
     depend on the seed and on the first label.
     """
     strata = strata.block(first, last)
@@ -277,12 +269,11 @@ def _fill(
     points = pairs.points
     target = pairs.target
     weight = pairs.weight
-    positives, shortlisted, unknown = strata
+    positives, shortlisted = strata
     for k in range(start, stop):
         end = pairs.starts[k]
         label_positives = positives.points[positives.starts[k] : positives.starts[k + 1]]
         label_shortlisted = shortlisted.points[shortlisted.starts[k] : shortlisted.starts[k + 1]]
-        label_unknown = unknown.points[unknown.starts[k] : unknown.starts[k + 1]]
         for i in label_positives:
             points[end] = i
             target[end] = True
@@ -298,14 +289,12 @@ def _fill(
         for i in sample[k]:
             if i == previous or _contains(label_positives, i) or _contains(label_shortlisted, i):
                 continue
-            if _contains(label_unknown, i):
-                continue
             points[end] = i
             target[end] = False
             previous = i
             end += 1
-        # If all draws are in a stratum or unknown, no pair represents the other points.
-        others = population - len(label_positives) - len(label_shortlisted) - len(label_unknown)
+        # If all draws are in a stratum, no pair represents the other points.
+        others = population - len(label_positives) - len(label_shortlisted)
         for e in range(sampled, end):
             weight[e] = others / (end - sampled)
         lengths[k] = end - pairs.starts[k]

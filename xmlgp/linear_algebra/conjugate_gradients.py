@@ -48,10 +48,6 @@ class Solution(NamedTuple):
     values: NDArray[np.floating]
     residual: NDArray[np.floating]
 
-    def with_right(self, before: NDArray[np.floating], right: NDArray[np.floating]) -> Solution:
-        """Return the same solution for another right-hand side, given the one it had."""
-        return self._replace(residual=self.residual + (right - before))
-
     def extended(self, matrix: NDArray[np.floating], right: NDArray[np.floating]) -> Solution:
         """Return the solution for more points, with zeros for those after the first ones, given their A and B."""
         count = len(self.values)

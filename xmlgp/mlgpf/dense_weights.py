@@ -85,12 +85,11 @@ class Worth(NamedTuple):
 
 
 class HeldOutPoints(NamedTuple):
-    """Held-out points, J: their features as read and weighted, Y, J×K, and pairs that are unknown, or None."""
+    """Held-out points, J: their features as read and weighted, and Y, J×K."""
 
     features: Features
     weighted: Features
     labels: csr_array
-    unknown: csr_array | None
 
 
 def pooled_parameters(
@@ -208,7 +207,7 @@ class _Judge:
         listed = [_first(ranked), _first(predicted)]
         if joint:
             listed.append(_first_by_latent(joint, points.weighted, ranked.shape))
-        self._candidates = _padded(listed, points.unknown)
+        self._candidates = _padded(listed)
         is_true = points.labels[np.arange(points.features.N)[:, None], np.maximum(self._candidates, 0)]
         self._is_true = np.asarray(is_true.toarray()) & (self._candidates >= 0)
         counts = np.minimum(np.diff(points.labels.indptr), RANKS)
@@ -342,12 +341,9 @@ def _first_by_latent(parameters: Parameters, weighted: Features, shape: tuple[in
     return csr_array((np.ones(labels.size, bool), labels.ravel(), indptr), shape=shape)
 
 
-def _padded(listed: Sequence[csr_array], unknown: csr_array | None) -> NDArray[np.int32]:
-    """Return the listed labels of each point, without those that are unknown, J×L; −1 after the last."""
+def _padded(listed: Sequence[csr_array]) -> NDArray[np.int32]:
+    """Return the listed labels of each point, J×L; −1 after the last."""
     union = csr_array(sum(matrix.astype(np.int8) for matrix in listed))
-    if unknown is not None:
-        union = csr_array(union - union.multiply(unknown))
-        union.eliminate_zeros()
     union.sort_indices()
     counts = np.diff(union.indptr)
     padded = np.full((len(counts), max(1, counts.max(initial=0))), -1, np.int32)

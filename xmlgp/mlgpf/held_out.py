@@ -102,8 +102,7 @@ class HeldOutStage(Inference):
     """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
 
     Points whose labels are all new to the model are left out: no training point has them, `seen_labels` being Y of
-    those, N×K. They are not in a test set either if the labels of a data set are those of its training points. Unknown
-    labels of a point are left out of its ranking, and points whose labels are all unknown altogether.
+    those, N×K. They are not in a test set either if the labels of a data set are those of its training points.
     """
 
     def __init__(self, problem: Problem, held_out: NDArray[np.int64], seen_labels: csr_array) -> None:
@@ -111,11 +110,6 @@ class HeldOutStage(Inference):
         seen = sparse.column_sums(seen_labels.indices, labels.shape[1]) > 0
         kept = (labels @ seen.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
         self._problem = problem
-        self._unknown: csr_array | None = None
-        if problem.unknown is not None:
-            unknown = problem.unknown[held_out]
-            kept &= np.diff(unknown.indptr) < labels.shape[1]
-            self._unknown = unknown[kept]
         self._features = problem.features[held_out[kept]]
         self._labels = labels[kept]
         #: What the calibration is fitted to, of all these points.
@@ -133,21 +127,11 @@ class HeldOutStage(Inference):
     def _rank(self, parameters: Parameters) -> csr_array:
         """Return the probabilities of the `RANKS` first labels of the points, n×K, by a model.
 
-        They are in order. Points with fewer labels that are not unknown have fewer.
+        They are in order.
         """
         exact = self._predictor(parameters)
         predictor = exact.searching(RECALL) or exact
-        count = RANKS if self._unknown is None else RANKS + int(np.diff(self._unknown.indptr).max(initial=0))
-        blocks: list[csr_array] = []
-        first = 0
-        for block in predictor.top(self._features, count, "probability"):
-            ranked = block.matrix
-            last = first + ranked.shape[0]
-            if self._unknown is not None:
-                # Block by block: if many labels of one point are unknown, all rankings are long.
-                ranked = _without(ranked, self._unknown[first:last], RANKS)
-            blocks.append(ranked)
-            first = last
+        blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
         probabilities = csr_array(vstack(blocks, "csr"))
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
@@ -158,25 +142,12 @@ class HeldOutStage(Inference):
         return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
 
     def _keep(self, ranked: csr_array) -> None:
-        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`.
-
-        Only the unknown labels of a point make its ranking shorter than others.
-        """
+        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`."""
         entries = points_of(ranked), ranks_of(ranked)
         self._ranked.probabilities[...] = MISSING
         self._ranked.correct[...] = 0
         self._ranked.probabilities[entries] = ranked.data
         self._ranked.correct[entries] = are_true(ranked, self._labels)
-
-
-def _without(ranked: csr_array, unknown: csr_array, count: int) -> csr_array:
-    """Return the first `count` entries of each point that are not unknown, in the same order; both are n×K."""
-    known = ~are_true(ranked, unknown)
-    known_before: NDArray[np.int64] = np.cumsum(known) - known
-    points = points_of(ranked)
-    kept = known & (known_before - known_before[ranked.indptr[points]] < count)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(points[kept], minlength=ranked.shape[0]))])
-    return csr_array((ranked.data[kept], ranked.indices[kept], indptr), ranked.shape)
 
 
 class HeldOutChoices(HeldOutStage):
@@ -261,11 +232,10 @@ class HeldOutChoices(HeldOutStage):
         if features.D:
             features = Features(features.sparse)
         labels = problem.labels[self._order]
-        unknown = None if problem.unknown is None else problem.unknown[self._order]
         try:
             with one_blas_thread():
                 of_all, of_trained = fit_regression(
-                    features, labels, _scales(parameters), self._trained_count, problem.progress, unknown
+                    features, labels, _scales(parameters), self._trained_count, problem.progress
                 )
         except NumericalError:
             return {}, {}
@@ -291,7 +261,7 @@ class HeldOutChoices(HeldOutStage):
             return ranked
         joint = self._joint.trained() if self._joint else None
         weighted = self._problem.preprocessed.weigh(self._features)
-        points = HeldOutPoints(self._features, weighted, self._labels, self._unknown)
+        points = HeldOutPoints(self._features, weighted, self._labels)
         worth = judge_dense_features(self._predictor, parameters, joint, neighbours, points, ranked)
         self._dense_weights[:] = worth.weights[:2]
         self._dropped[list(worth.weights.dropped)] = True
@@ -303,10 +273,9 @@ class HeldOutChoices(HeldOutStage):
         """Return the regression on neighbours without held-out points, or None if features are too large."""
         trained = self._order[: self._trained_count]
         problem = self._problem
-        unknown = None if problem.unknown is None else problem.unknown[trained]
         features = problem.coordinates.weighted(trained)
         try:
-            self._neighbours = fit_neighbours(features, problem.labels[trained], _scales(parameters), unknown)
+            self._neighbours = fit_neighbours(features, problem.labels[trained], _scales(parameters))
         except NumericalError:
             self._neighbours = None
         return self._neighbours
@@ -389,7 +358,7 @@ class HeldOutChoices(HeldOutStage):
         parameters: Parameters = {}
         if calibrates:
             parameters["calibration"] = self._coefficients
-            if self._problem.settings.replays and self._problem.unknown is None:
+            if self._problem.settings.replays:
                 parameters |= self._ranked.parameters()
         if joins:
             if self._regression is None:
@@ -414,8 +383,7 @@ class HeldOutChoices(HeldOutStage):
             return parameters
         problem = self._problem
         held_out = self._order[self._trained_count :]
-        unknown = None if problem.unknown is None else problem.unknown[held_out]
-        added = add_neighbours(neighbours, problem.coordinates.weighted(held_out), problem.labels[held_out], unknown)
+        added = add_neighbours(neighbours, problem.coordinates.weighted(held_out), problem.labels[held_out])
         return parameters | self._neighbour_parameters(added)
 
 

@@ -63,13 +63,11 @@ class InducingMethod(MLGPFMethod):
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array, unknown: csr_array | None = None) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels and unknown pairs."""
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels."""
         settings = self.settings
         sampler = SAMPLERS[settings.sampling](labels)
-        return functools.partial(
-            make_batch, coordinates, labels, negatives=settings.negatives, sampler=sampler, unknown=unknown
-        )
+        return functools.partial(make_batch, coordinates, labels, negatives=settings.negatives, sampler=sampler)
 
     def start(
         self,
@@ -77,10 +75,9 @@ class InducingMethod(MLGPFMethod):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         random: np.random.Generator,
-        unknown: csr_array | None = None,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on and the initial A or Z."""
-        return self.bound(coordinates), self.initial(coordinates, labels, inducing, random, unknown)
+        return self.bound(coordinates), self.initial(coordinates, labels, inducing, random)
 
     def later_stages(
         self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
@@ -98,7 +95,6 @@ class InducingMethod(MLGPFMethod):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         random: np.random.Generator,
-        unknown: csr_array | None = None,
     ) -> Parameters:
         """Return initial parameters by name, given the points to train on and the initial A or Z.
 
@@ -119,18 +115,13 @@ class InducingMethod(MLGPFMethod):
             diagonal = SharedDiagonal().initial(*size)
             parameters |= posterior.parameters_of_diagonal(diagonal, kernel.forward_inducing(parameters)[0])
         parameters["loadings"] = random_rows(labels.shape[1], settings.factor_count, random, dtype)
-        parameters["bias"] = initial_bias(labels, dtype, unknown)
+        parameters["bias"] = initial_bias(labels, dtype)
         if settings.start == "newton":
-            self._newton_step(parameters, coordinates, labels, random, unknown)
+            self._newton_step(parameters, coordinates, labels, random)
         return parameters
 
     def _newton_step(
-        self,
-        parameters: Parameters,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        random: np.random.Generator,
-        unknown: csr_array | None = None,
+        self, parameters: Parameters, coordinates: Inputs | Selected, labels: csr_array, random: np.random.Generator
     ) -> None:
         """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
         kernel = self.latent.kernel
@@ -145,13 +136,7 @@ class InducingMethod(MLGPFMethod):
             chunk = slice(first, first + CHUNK)
             cross[chunk], _, _ = kernel.forward_points(Points(*coordinates.rows(rows[chunk])), between)
         weights, loadings = newton_start(
-            cross,
-            K_Z,
-            labels[rows],
-            parameters["bias"],
-            self.settings.factor_count,
-            N / len(rows),
-            None if unknown is None else unknown[rows],
+            cross, K_Z, labels[rows], parameters["bias"], self.settings.factor_count, N / len(rows)
         )
         rank = loadings.shape[1]
         parameters[posterior.parameter_names[0]][:, :rank] = posterior.mean_from_alpha(weights, K_Z)

@@ -43,18 +43,13 @@ def random_rows(count: int, width: int, random: np.random.Generator, dtype: DTyp
     return rows
 
 
-def initial_bias(labels: csr_array, dtype: DTypeLike, unknown: csr_array | None = None) -> NDArray[Any]:
-    """Return the log odds of each label's frequency among the points that were judged for it, K, given Y, N×K.
-
-    A label that nobody judged counts as one that no point has: otherwise it would be likelier than most others.
-    """
+def initial_bias(labels: csr_array, dtype: DTypeLike) -> NDArray[Any]:
+    """Return the log odds of each label's frequency, K, given Y, N×K."""
     N, K = labels.shape
-    judged = N if unknown is None else N - sparse.column_sums(unknown.indices, K)
-    judged = np.where(judged, judged, N)
-    return log_odds(np.bincount(labels.indices, minlength=K), judged).astype(dtype)
+    return log_odds(np.bincount(labels.indices, minlength=K), N).astype(dtype)
 
 
-def log_odds(counts: NDArray[np.integer], N: int | NDArray[np.integer]) -> NDArray[np.float64]:
+def log_odds(counts: NDArray[np.integer], N: int) -> NDArray[np.float64]:
     """Return the log odds of frequencies, with half a count on either side, so that 0 and N have finite ones."""
     return np.log((counts + 0.5) / (N + 0.5 - counts))
 
@@ -66,7 +61,6 @@ def newton_start(
     bias: NDArray[np.floating],
     size: int,
     scale: float = 1.0,
-    unknown: csr_array | None = None,
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return weights, M×S, and loadings Φ, K×S, of f = b + K_XZ weights Φᵀ, given K_XZ, N×M, K_Z and Y, N×K.
 
@@ -76,9 +70,6 @@ def newton_start(
     `scale` points. The result is `DAMPING` times the minimum of Σ_ik w_k (f_ik − b_k − k(x_i, Z) g_k)² over rank P
     (`size`). Rows of Φ have mean square length one, as random ones have. S is P, or less if the step has fewer
     significant directions.
-
-    Points of unknown pairs, N×K, add nothing to the residuals K_ZX (y_k − π). The information of a label is that of all
-    points times the share s_k of the points that were judged for it: w_k s_k K_ZX K_XZ.
     """
     import scipy.linalg
 
@@ -101,7 +92,6 @@ def newton_start(
     projected = dense.product(cross, directions.astype(dtype))
     totals = projected.sum(axis=0, dtype=np.float64)
     by_label = labels.T.tocsr().astype(dtype)
-    unknown_by_label = None if unknown is None else unknown.T.tocsr().astype(dtype)
     count = len(bias)
 
     def steps(start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -109,13 +99,7 @@ def newton_start(
         block = slice(start, start + LABEL_BLOCK)
         probability = expit(bias[block].astype(np.float64))[:, None]
         weight = probability * (1 - probability)
-        expected = probability * totals
-        if unknown_by_label is not None:
-            expected -= probability * sparse.product(unknown_by_label[block], projected)
-            # At least one point, since a label that nobody judged has no residual either.
-            judged = np.maximum(1, len(cross) - np.diff(unknown_by_label.indptr)[block, None])
-            weight *= judged / max(1, len(cross))
-        residual = scale * (sparse.product(by_label[block], projected) - expected)
+        residual = scale * (sparse.product(by_label[block], projected) - probability * totals)
         step = residual / (weight * information + 1)
         return step * np.sqrt(weight * information), np.sqrt(weight)
 

@@ -34,10 +34,7 @@ MakeBatch: TypeAlias = "Callable[[NDArray[np.int64], np.random.Generator], Batch
 
 
 class Problem(NamedTuple):
-    """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them.
-
-    `unknown` are the pairs, N×K, that nobody judged, or None.
-    """
+    """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them."""
 
     settings: MLGPFSettings
     features: Features
@@ -46,7 +43,6 @@ class Problem(NamedTuple):
     coordinates: Inputs
     work: Work = THIS_MACHINE
     progress: Progress = silent
-    unknown: csr_array | None = None
 
 
 class LearningStart(NamedTuple):
@@ -77,8 +73,8 @@ class MLGPFMethod(Protocol):
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array, unknown: csr_array | None = None) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels and unknown pairs."""
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels."""
 
     def start(
         self,
@@ -86,7 +82,6 @@ class MLGPFMethod(Protocol):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         random: np.random.Generator,
-        unknown: csr_array | None = None,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, given the points to train on and the initial A or Z."""
 

@@ -26,7 +26,7 @@ from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Neighbours, Predictor
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.regression.neighbours import NEIGHBOUR_TARGETS, NEIGHBOURS, NeighbourPredictions, NeighbourRegression
+from xmlgp.regression.neighbours import NEIGHBOURS, NeighbourPredictions, NeighbourRegression
 from xmlgp.regression.regression import (
     REGRESSION,
     REGRESSION_DENSE,
@@ -134,7 +134,6 @@ class MLGPFPredictor(Predictor):
             REGRESSION_DENSE: None if has_regression and has_dense else False,
             JOINT: None if has_dense else False,
             NEIGHBOURS: None,
-            NEIGHBOUR_TARGETS: None if NEIGHBOURS.is_in(parameters) else False,
             REPLAY: None,
             # A sweep over all labels, if there is one, has listed negatives.
             LISTED: has_replay and LABEL_WEIGHTS.is_in(parameters),

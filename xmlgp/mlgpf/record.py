@@ -33,5 +33,4 @@ MLGPF = Model(
     papers="[S] and [L]",
     learn=late("xmlgp.mlgpf.learning:learn"),
     on_cluster=True,
-    takes_unknown=True,
 )

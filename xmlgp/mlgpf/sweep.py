@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OFFSET_SHARE", "PAIR_COST", "Sweep", "SweepPlan"]
 
-#: Pairs of points and labels, N×K, or None where there may be none.
-Pairs = TypeVar("Pairs", csr_array, "csr_array | None")
-
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
 OFFSET_SHARE = 0.85
@@ -66,10 +63,10 @@ UPDATE_COST = 45
 
 
 class _ShortlistTask(NamedTuple):
-    """What shortlists follow from: the pairs that are on none, W or None, the length of a shortlist, and an index."""
+    """What shortlists follow from: Y, whose pairs are on none, W or None, the length of a shortlist, and an index."""
 
     factors: Factors
-    excluded: csr_array
+    labels: csr_array
     weights: LabelWeights | None
     length: int
     label_index: LabelIndex | None
@@ -90,7 +87,7 @@ def _shortlists(
     """Return the shortlists of some points, B×S."""
     task, utilities, search = shared
     features, latent, _, _ = task.factors
-    return shortlist_negatives(utilities, latent[rows], features[rows], task.excluded[rows], task.length, search)
+    return shortlist_negatives(utilities, latent[rows], features[rows], task.labels[rows], task.length, search)
 
 
 class _UpdateTask(NamedTuple):
@@ -158,7 +155,7 @@ class Sweep(Inference):
     block.
 
     `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. The labels of points
-    that are `left_out` are not used, nor are pairs that are `unknown`, N×K. The points `shortlisted` get shortlists,
+    that are `left_out` are not used. The points `shortlisted` get shortlists,
     all by default; the others keep those of the sweep before. The time of steps depends on P, the `factor_count`, and
     on the mean memory of the features of a point, `row_bytes`.
     """
@@ -175,11 +172,9 @@ class Sweep(Inference):
         shortlisted: NDArray[np.int64] | None = None,
         factor_count: int = 1,
         row_bytes: int = 1,
-        unknown: csr_array | None = None,
     ) -> None:
         self._make_data = make_data
         self._labels = labels
-        self._unknown = unknown
         self._plan = plan
         self._factor_count = factor_count
         self._row_bytes = row_bytes
@@ -236,10 +231,7 @@ class Sweep(Inference):
         data = self._data
         if self._shortlists is None:
             weights = data.weights if self._plan.with_weights else None
-            excluded = self._seen_labels
-            if self._unknown is not None:
-                excluded = csr_array(excluded + self._unknown)
-            task = _ShortlistTask(data.factors, excluded, weights, data.shortlist.shape[1], data.index)
+            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index)
             self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
@@ -270,7 +262,7 @@ class Sweep(Inference):
             data.factors,
             data.weights,
             self._scales(),
-            Strata.of(self._seen_labels, data.shortlist, self._seen(self._unknown)),
+            Strata.of(self._seen_labels, data.shortlist),
             [data.seed, Stream.SWEEP, self._plan.number],
             points.astype(np.int32),
             size,
@@ -281,13 +273,7 @@ class Sweep(Inference):
     @functools.cached_property
     def _seen_labels(self) -> csr_array:
         """Y without the labels of points that are left out."""
-        return self._seen(self._labels)
-
-    def _seen(self, pairs: Pairs) -> Pairs:
-        """Return pairs, N×K, without those of points that are left out; None if there are none."""
-        if pairs is None or not len(self._left_out):
-            return pairs
-        return without_labels_of(pairs, self._left_out)
+        return without_labels_of(self._labels, self._left_out) if len(self._left_out) else self._labels
 
     def _scales(self) -> NDArray[np.floating]:
         """Return ρ, K."""

@@ -66,22 +66,20 @@ class Training(Stages):
         settings = problem.settings
         coordinates: Inputs | Selected = problem.coordinates
         labels = problem.labels
-        unknown = problem.unknown
         default = training_rate(settings, *labels.shape)
         self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
         trained, held_out = calibration_points(settings, labels)
         if len(held_out):
             coordinates = problem.coordinates.select(trained)
             labels = labels[trained]
-            unknown = None if unknown is None else unknown[trained]
         N = labels.shape[0]
         random = np.random.default_rng(settings.seed)
-        bound, parameters = method.start(coordinates, labels, problem.preprocessed.inducing, random, unknown)
+        bound, parameters = method.start(coordinates, labels, problem.preprocessed.inducing, random)
         steps = Stochastic(
             method,
             bound,
             parameters,
-            method.batches(coordinates, labels, unknown),
+            method.batches(coordinates, labels),
             labels,
             random,
             Schedule(settings.points_in_batch(N), settings.epoch_count(N), rate or default),
@@ -114,14 +112,12 @@ def train(
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
     work: Work = THIS_MACHINE,
-    unknown: csr_array | None = None,
 ) -> Trained:
     """Train MLGPF as its settings say; see `Model.train`.
 
     Some points are held out (`calibration_points`). On them probabilities are calibrated, and in weight space it is
     decided whether regression on all points joins (`HeldOutChoices`). If training diverges, it restarts once with
     `RETRY_RATE` times the learning rate. `work` computes the sweeps of weight space; stochastic steps are made here.
-    Pairs that are `unknown`, N×K, are left out of everything; such a model keeps no points to learn on.
 
     Raises
     ------
@@ -136,14 +132,14 @@ def train(
     settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
     method = settings.load_method()
     coordinates = method.coordinates(features, preprocessed, work)
-    problem = Problem(settings, features, labels, preprocessed, coordinates, work, progress, unknown)
+    problem = Problem(settings, features, labels, preprocessed, coordinates, work, progress)
     parameters, history, training = _train_twice(method, problem, checkpoints)
     if method.has_label_weights:
         _, held_out = calibration_points(settings, labels)
         measured = features[held_out] if len(held_out) else features
         parameters = with_index(settings, preprocessed, parameters, measured)
     parameters |= statistics_of(features, labels)
-    if settings.replays and unknown is None:
+    if settings.replays:
         buffer = ReplayBuffer.of_points(features, labels, training.shortlist)
         parameters |= bounded(buffer, parameters["statistics.labels"], labels.shape[0], settings).parameters()
     return Trained(parameters, history, training.held_out)

@@ -106,10 +106,10 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array, unknown: csr_array | None = None) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels and unknown pairs."""
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels."""
         sampler = LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
-        return functools.partial(make_batch, coordinates, labels, label_sampler=sampler, unknown=unknown)
+        return functools.partial(make_batch, coordinates, labels, label_sampler=sampler)
 
     def start(
         self,
@@ -117,12 +117,11 @@ class WeightSpaceMethod(MLGPFMethod):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         random: np.random.Generator,
-        unknown: csr_array | None = None,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on."""
         widths = _widths(coordinates)
         # Beside words, dense features have latent functions of their own (`JointSteps`), so that these are as without.
-        return self.bound(coordinates), self.initial(widths[:1] if widths[0] else widths, labels, random, unknown)
+        return self.bound(coordinates), self.initial(widths[:1] if widths[0] else widths, labels, random)
 
     def later_stages(
         self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
@@ -145,12 +144,7 @@ class WeightSpaceMethod(MLGPFMethod):
         total = count + has_last
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
         sweep = functools.partial(
-            Sweep,
-            make_data,
-            labels,
-            factor_count=settings.factor_count,
-            row_bytes=coordinates.row_bytes,
-            unknown=problem.unknown,
+            Sweep, make_data, labels, factor_count=settings.factor_count, row_bytes=coordinates.row_bytes
         )
         # Where a last sweep follows, the one before it leaves the prior to it: one more update would widen the prior.
         prior_updates = count - 1 if has_last else count
@@ -178,11 +172,10 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return steps like those for words alone, over the same points, for words and dense features together."""
         coordinates = problem.coordinates.select(trained)
         labels = problem.labels[trained]
-        unknown = None if problem.unknown is None else problem.unknown[trained]
         # A stream of its own: the latent functions of words alone do not depend on whether these are drawn.
         start = random_stream(self.settings.seed, Stream.JOINT)
-        parameters = self.initial(_widths(coordinates), labels, start, unknown)
-        make_batch = self.batches(coordinates, labels, unknown)
+        parameters = self.initial(_widths(coordinates), labels, start)
+        make_batch = self.batches(coordinates, labels)
         return JointSteps(self, self.bound(coordinates), parameters, make_batch, labels, random, schedule)
 
     def bound(self, coordinates: Inputs | Selected, *prior_means: NDArray[np.floating]) -> Bound:
@@ -193,9 +186,7 @@ class WeightSpaceMethod(MLGPFMethod):
         shares = feature_shares(coordinates.weighted(slice(None)).sparse)
         return Bound(WeightSpace(shares, *prior_means), self.expectations, {"bias"} if prior_means else ())
 
-    def initial(
-        self, widths: Sequence[int], labels: csr_array, random: np.random.Generator, unknown: csr_array | None = None
-    ) -> Parameters:
+    def initial(self, widths: Sequence[int], labels: csr_array, random: np.random.Generator) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies.
 
         The widths are D and, for points with dense features, E.
@@ -210,7 +201,7 @@ class WeightSpaceMethod(MLGPFMethod):
         for block, mean, prior in zip(BLOCKS, means, PRIOR_START, strict=False):
             log_variance, log_prior = (np.full(len(mean), np.log(start), dtype) for start in (VARIANCE_START, prior))
             parameters |= zip(whitened_names(block), (mean, log_variance, log_prior), strict=True)
-        return parameters | {"loadings": loadings, "bias": initial_bias(labels, dtype, unknown)}
+        return parameters | {"loadings": loadings, "bias": initial_bias(labels, dtype)}
 
     def _sweep_data(self, problem: Problem, steps: Stochastic) -> SweepData:
         """Return the `SweepData` of all points, with initial label weights."""

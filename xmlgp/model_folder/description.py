@@ -121,7 +121,6 @@ def is_data(entry: object) -> bool:
     return (
         all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
         and isinstance(entry.get("fingerprint"), str)
-        and type(entry.get("unknown", 0)) is int
         and isinstance(widths, list)
         and bool(widths)
         and all(type(width) is int and width > 0 for width in widths)

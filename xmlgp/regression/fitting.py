@@ -12,7 +12,6 @@ from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
 from xmlgp.linear_algebra.conjugate_gradients import Solution
-from xmlgp.regression.imputed import ImputedLabels
 from xmlgp.regression.kernel import ROWS, CrossCovariance, noise_of, noisy_covariance
 from xmlgp.regression.lengthscales import learned_lengthscales
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS, Regression, scaled_features
@@ -27,8 +26,7 @@ RANK = 300
 #: Most labels for which the eigenvectors of their Gram matrix are computed. For more, the randomised method is faster.
 GRAM_LIMIT = 2000
 
-#: Share of nonzero labels from which on dense products of so many rows are faster than sparse ones: labels with a fifth
-#: of targets for unknown pairs, for example.
+#: Share of nonzero labels from which on dense products of so many rows are faster than sparse ones.
 DENSE_SHARE = 0.05
 GRAM_ROWS = 2048
 
@@ -66,12 +64,8 @@ FEW = 32
 #: change.
 DIRECT = 1024
 
-#: Most solutions with imputed targets. On Bibtex, three are needed with a fifth of all pairs unknown, and seven with
-#: four fifths, until the next one is within `FINE`.
-IMPUTATIONS = 20
-
 #: Residuals of systems that change an earlier solution, as `conjugate_gradients.TOLERANCE`: changes of unrelated points
-#: are to be small, and targets of unknown pairs converge.
+#: are to be small.
 FINE = 0.05
 
 #: Fewest points whose systems are solved to `conjugate_gradients.TOLERANCE`. Those of fewer points take little time,
@@ -87,7 +81,6 @@ def fit_regression(
     scales: NDArray[np.floating] | None,
     leading: int,
     progress: Progress = silent,
-    unknown: sp.csr_array | None = None,
 ) -> tuple[Regression, Regression]:
     """Return the regression on all points, α = (K_XX + noise I)⁻¹ (Y − 1πᵀ) V, and that on the first `leading` ones.
 
@@ -96,16 +89,12 @@ def fit_regression(
     of `conjugate_gradients.solve`, in single precision; they take memory for K_XX, N×N. If there are dense features,
     the lengthscales are learned from some of the first points. If there is no solution, or squares of features overflow
     single precision, raise NumericalError.
-
-    Pairs that are `unknown`, N×K, are left out: Y has targets there that the solution fits (`ImputedLabels`). V is that
-    of the first targets.
     """
     N = labels.shape[0]
     tolerance = FINE if N < ROUGH_FROM else None
     lengthscales = None
-    imputed = None if unknown is None else ImputedLabels(labels, unknown)
     with one_blas_thread():
-        targets = labels.astype(np.float32) if imputed is None else imputed.targets
+        targets = labels.astype(np.float32)
         loadings, mean = _loadings_and_mean(targets)
         right = _project(targets, mean, loadings)
         if features.dense:
@@ -115,15 +104,9 @@ def fit_regression(
         covariance = noisy_covariance(features, progress)
         first = start = None
         if leading < N:
-            block = covariance[:leading, :leading]
-            first = _solve(block, right[:leading], progress, None, tolerance)
-            if imputed is not None:
-                first = _solve_imputed(block, imputed, loadings, first, right[:leading], features, progress)
-                right = _project(imputed.targets, mean, loadings)
+            first = _solve(covariance[:leading, :leading], right[:leading], progress, None, tolerance)
             start = first.extended(covariance, right)
         solution = _solve(covariance, right, progress, start, tolerance)
-        if imputed is not None:
-            solution = _solve_imputed(covariance, imputed, loadings, solution, right, features, progress)
         weights = solution.values
     pool_weight = None if lengthscales is None else np.array(DENSE_POOL_WEIGHTS[0])
     fit = Regression(features, labels, scales, lengthscales, weights, loadings, mean, pool_weight)
@@ -259,34 +242,6 @@ def _solve(
         return conjugate_gradients.solve(covariance, right, start, progress, tolerance)
     except np.linalg.LinAlgError as error:
         raise NumericalError(UNSOLVED) from error
-
-
-def _solve_imputed(
-    covariance: NDArray[np.float32],
-    imputed: ImputedLabels,
-    loadings: NDArray[np.float32],
-    solution: Solution,
-    right: NDArray[np.floating],
-    features: Features,
-    progress: Progress,
-) -> Solution:
-    """Return the solution α, n×P, of the first n points without their unknown pairs.
-
-    `solution` is that for the right-hand sides of the first targets. Targets are imputed until the solution for the
-    ones before is within `FINE` of the next.
-    """
-    count = len(right)
-    noise = np.float32(noise_of(features))
-    for _ in range(IMPUTATIONS):
-        # K_XX α.
-        imputed.update(right - solution.residual - noise * solution.values, loadings)
-        before = right
-        right = _project(imputed.targets[:count], imputed.mean, loadings)
-        unchanged = solution.values
-        solution = _solve(covariance, right, progress, solution.with_right(before, right), FINE)
-        if np.array_equal(solution.values, unchanged):
-            break
-    return solution
 
 
 def _loadings_and_mean(labels: sp.csr_array) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -19,19 +19,17 @@ from xmlgp.data.features import Dense, Features, stack_rows
 from xmlgp.errors import NumericalError
 from xmlgp.gp.parameters import Parameters
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.linear_algebra.special import logit
-from xmlgp.regression.imputed import ImputedLabels
 from xmlgp.regression.kernel import DENSE_NOISE, LENGTHSCALE, CrossCovariance, dense_array, squared_norms
 from xmlgp.regression.regression import scaled_features
 from xmlgp.runtime.threads import one_blas_thread, parallel_for, run_parallel
 
 __all__ = [
     "NEIGHBOURS",
-    "NEIGHBOUR_TARGETS",
     "NeighbourPredictions",
     "NeighbourRegression",
     "add_neighbours",
@@ -70,7 +68,7 @@ GRAIN = 1 << 16
 #: Variance of a block above which its points differ.
 SMALLEST = 1e-10
 
-#: The arrays of a `NeighbourRegression`: always, and where pairs are unknown.
+#: The arrays of a `NeighbourRegression`.
 NEIGHBOURS = ArrayGroup(
     "neighbours.",
     **csr_pattern("U D", "c"),
@@ -81,16 +79,14 @@ NEIGHBOURS = ArrayGroup(
     **csr_pattern("U K", "d", "label_indptr", "labels"),
     weight=Array("", check=lambda weight, sizes: bool(0 < weight < 1)),
 )
-NEIGHBOUR_TARGETS = ArrayGroup("neighbours.", targets=Array("d", check=between(0, 1)))
 
 
 class NeighbourRegression(NamedTuple):
     """What predictions need: the training points, U×D with E dense features, and their targets Y, U×K.
 
     `features` are weighted, scaled and divided by lengthscales; `scales`, D, are the roots of relevances (ones without
-    relevances), and `lengthscales`, 1+E, those of the words and of each dense column (`scaled_features`). Y is 1 where
-    a point has a label, and the frequency of the label where it is unknown. `weight` is that of the predictions in the
-    pool with utilities (float64).
+    relevances), and `lengthscales`, 1+E, those of the words and of each dense column (`scaled_features`). `weight`
+    is that of the predictions in the pool with utilities (float64).
     """
 
     features: Features
@@ -104,10 +100,10 @@ class NeighbourRegression(NamedTuple):
         """Return the regression among the parameters of a model with D features and K labels, or None."""
         if not NEIGHBOURS.is_in(parameters):
             return None
-        arrays = NEIGHBOURS.read(parameters) | NEIGHBOUR_TARGETS.read(parameters)
+        arrays = NEIGHBOURS.read(parameters)
         U = len(arrays["dense"])
         X = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(U, D))
-        values = arrays.get("targets", np.ones(len(arrays["labels"]), np.float32))
+        values = np.ones(len(arrays["labels"]), np.float32)
         Y = csr_array((values, arrays["labels"], arrays["label_indptr"]), shape=(U, K))
         features = Features(X, Dense((arrays["dense"],)))
         return cls(features, Y, arrays["scales"], arrays["lengthscales"], arrays["weight"])
@@ -122,7 +118,6 @@ class NeighbourRegression(NamedTuple):
             "dense": dense_array(self.features),
             "label_indptr": self.targets.indptr.astype(np.int64),
             "labels": self.targets.indices.astype(np.int32),
-            "targets": None if (self.targets.data == 1).all() else self.targets.data,
         }
         names = ("scales", "lengthscales", "weight")
         return NEIGHBOURS.named(arrays | {name: getattr(self, name) for name in names})
@@ -137,15 +132,12 @@ class NeighbourRegression(NamedTuple):
         return self._replace(features=Features(self.features.sparse, Dense((dense,))), lengthscales=lengthscales)
 
 
-def fit_neighbours(
-    features: Features, labels: csr_array, scales: NDArray[np.floating] | None, unknown: csr_array | None = None
-) -> NeighbourRegression:
+def fit_neighbours(features: Features, labels: csr_array, scales: NDArray[np.floating] | None) -> NeighbourRegression:
     """Return the regression on points, given their weighted features, N×D with dense ones, and labels, N×K.
 
-    Of more than `MOST` points, as many are drawn at random. Pairs that are `unknown`, N×K, have the frequency of the
-    label among the points that were judged as their target, so that they speak neither for nor against the label.
+    Of more than `MOST` points, as many are drawn at random.
     """
-    targets = _targets(labels, unknown)
+    targets = labels.astype(np.float32)
     rows = _drawn(features.N)
     features = features[rows]
     scales = np.ones(features.D, np.float32) if scales is None else scales
@@ -154,9 +146,7 @@ def fit_neighbours(
     return NeighbourRegression(scaled, targets[rows], scales, lengthscales, np.array(POOL_WEIGHT))
 
 
-def add_neighbours(
-    regression: NeighbourRegression, features: Features, labels: csr_array, unknown: csr_array | None = None
-) -> NeighbourRegression:
+def add_neighbours(regression: NeighbourRegression, features: Features, labels: csr_array) -> NeighbourRegression:
     """Return the regression with more points, given their weighted features, n×D, and labels, n×K.
 
     There may be more features and labels than before; a new feature has the relevance one. Of more than `MOST` points,
@@ -169,7 +159,7 @@ def add_neighbours(
     added = _stored(scaled_features(features, scales, regression.lengthscales))
     features = Features.stack([regression.features.with_sparse(X), added])
     rows = _drawn(features.N)
-    targets = stack_rows([Y, _targets(labels, unknown)])[rows]
+    targets = stack_rows([Y, labels.astype(np.float32)])[rows]
     return regression._replace(features=features[rows], targets=targets, scales=scales)
 
 
@@ -306,10 +296,6 @@ class NeighbourPredictions:
         mean += self.weight * logit(np.float64(MARGIN / (1 + 2 * MARGIN)))
         if variance is not None:
             variance *= (1 - self.weight) ** 2
-
-
-def _targets(labels: csr_array, unknown: csr_array | None) -> csr_array:
-    return labels.astype(np.float32) if unknown is None else ImputedLabels(labels, unknown).targets
 
 
 def bytes_of_neighbours(N: int, E: int) -> int:

@@ -148,7 +148,7 @@ class InterruptedRun:
     def difference(self, data: Mapping[str, Any], settings: Settings) -> str | None:
         """Return how this run differs from another, after "a run", given the facts of its data; None if it does not."""
         if self.data != data:
-            return _other_data(self.data, data)
+            return "on other data"
         now = settings.with_model()
         # The model comes first, so all names that follow are settings of both.
         for name, value in self.settings.with_model().items():
@@ -207,7 +207,7 @@ class Destination:
             return
         facts = f"{counted(data['N'], 'point')}, last changed {_changed(self.path / DESCRIPTION)}"
         raise ModelFolderError(
-            f"{self.path}: the model here was trained {_other_data(data, dataset.facts)} ({facts}); choose another "
+            f"{self.path}: the model here was trained on other data ({facts}); choose another "
             "folder, or replace it with `overwrite=True`"
         )
 
@@ -388,14 +388,6 @@ class RunPlan(NamedTuple):
     discarded: InterruptedRun | None
 
 
-def _other_data(data: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Return how the facts of data differ from others, after "trained" or "a run"."""
-    points, other_points = ((facts["N"], facts.get("first", facts["fingerprint"])) for facts in (data, other))
-    if points == other_points and ("unknown" in data or "unknown" in other):
-        return "with other unknown labels"
-    return "on other data"
-
-
 def _changed(file: Path) -> str:
     """Return in words when a file was changed."""
     try:
@@ -450,9 +442,8 @@ def plan_run(
 
 
 def _is_of(folder: ModelFolder, dataset: Dataset) -> bool:
-    """Return whether a folder has a model of a data set, or its preprocessing, for which no pair is unknown."""
-    data = folder.description["data"]
-    return data == dataset.facts or (folder.stage == "preprocessed" and data == dataset.without_unknown.facts)
+    """Return whether a folder has a model of a data set, or its preprocessing."""
+    return bool(folder.description["data"] == dataset.facts)
 
 
 def _check_same(path: Path, what: str, settings: Settings, asked: Mapping[str, Any]) -> None:

@@ -12,7 +12,6 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
-from xmlgp.inputs.unjudged import UnknownLabels, one_sided_labels
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
@@ -99,7 +98,6 @@ def train(  # noqa: PLR0913, which are the options of the command
     *,
     labels: Labels | None = None,
     dense: DenseFeatures | None = None,
-    unknown: UnknownLabels | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: Recipe | None = None,
     resume: bool | None = None,
@@ -130,9 +128,6 @@ def train(  # noqa: PLR0913, which are the options of the command
     dense : path, matrix N×E or list of these, optional
         Dense features beside the others, such as embeddings, a row for each point: a .npy file, a .npz file with one
         array or a CSR matrix, or an array. Default: those that `data.yaml` in a data folder names.
-    unknown : path, matrix N×K or list of list of str, optional
-        The labels that nobody judged for each point: unknown, not negative. A file, see docs/data-formats.md; a matrix,
-        nonzero where a label is unknown; or names, where labels are names.
     settings : mapping, optional
         Settings by name, see `xmlgp settings`, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
         is taken as it is.
@@ -184,21 +179,18 @@ def train(  # noqa: PLR0913, which are the options of the command
     work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
-    dataset, data_format, names = Source.of(data, labels, dense, unknown).training(path, same, reporter)
+    dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
     names = name_labels(names, known, note=reporter.note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
         training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work, keep_points)
         with lock_model_folder(path):
             plan = training.plan(request, resume)
-            if plan:
-                _note_one_sided(dataset, reporter)
             model = training.run(plan) if plan else None
         return model or load(path)
     chosen, notes = request.settings(dataset)
     for text in notes:
         reporter.note(text)
-    _note_one_sided(dataset, reporter)
     return train_in_memory(dataset, chosen, names, reporter.progress, work, keep_points)
 
 
@@ -217,22 +209,13 @@ def _check_destination(path: FilePath) -> None:
         pass
 
 
-def _note_one_sided(dataset: Dataset, reporter: Reporter) -> None:
-    """Note labels whose unknown pairs leave judged points of one kind, or none."""
-    for text in one_sided_labels(dataset):
-        reporter.note(text)
-
-
 def check_training(dataset: Dataset, settings: Settings, work: Work) -> None:
     """Raise SettingsError for data that the model cannot be trained on, or a cluster that it cannot use."""
     model = MODELS[settings.model]
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
-    if dataset.unknown is not None and dataset.unknown.nnz == dataset.N * dataset.K:
-        raise SettingsError("there is nothing to learn: all labels of all training points are unknown")
     model.check_dense(settings, dataset)
     model.check_data(dataset)
-    model.unknown_options(dataset)
     model.work_options(work)
 
 
@@ -254,7 +237,7 @@ def _trained(
 ) -> TrainedModel:
     """Return the model that is trained on preprocessed points."""
     model = MODELS[settings.model]
-    options: dict[str, Any] = {**model.work_options(work), **model.unknown_options(dataset)}
+    options: dict[str, Any] = model.work_options(work)
     parameters, history, held_out = model.train(
         dataset.features, dataset.labels, preprocessed, settings, progress, checkpoints, **options
     )

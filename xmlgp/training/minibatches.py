@@ -25,8 +25,8 @@ __all__ = [
     "sample_negatives",
 ]
 
-#: A function that draws negatives: `(labels, count, random, dtype, unknown pairs or None)` → `SampledPairs`.
-Sampler: TypeAlias = "Callable[[csr_array, int, np.random.Generator, DTypeLike, csr_array | None], SampledPairs]"
+#: A function that draws negatives: `(labels, count, random, dtype)` → `SampledPairs`.
+Sampler: TypeAlias = "Callable[[csr_array, int, np.random.Generator, DTypeLike], SampledPairs]"
 
 #: Share of the negatives that are sampled in proportion to label frequencies. The others are uniform, so that the
 #: weights of rare labels are at most twice those of uniform sampling.
@@ -75,8 +75,7 @@ class LabelSampler:
     π_k = 1 − (1 − q_k)^count C(N − 1 − n_k, B − 1) / C(N − 1, B − 1), where q_k is the probability of label k in a draw
     and n_k the number of points with the label. The negative has the weight 1/π_k, so the expectation of the bound over
     minibatches and draws is the bound over all labels. All points share the labels, so utilities are one dense product.
-    All labels are used if `count` is K or more. The weight is the same where points of the label are unknown: these do
-    not have it, and the bound leaves them out.
+    All labels are used if `count` is K or more.
     """
 
     def __init__(self, labels: csr_array, count: int) -> None:
@@ -115,16 +114,13 @@ def make_batch(
     negatives: int | None = None,
     sampler: Sampler | None = None,
     label_sampler: LabelSampler | None = None,
-    unknown: csr_array | None = None,
 ) -> Batch:
     """Return the `Batch` of some rows of the inputs (`Inputs`) and of Y, N×K.
 
     Each point has all its negatives; or only `negatives` of them, drawn by `sampler` (see `SAMPLERS`); or those that
-    `label_sampler` (`LabelSampler`) draws for the whole batch. What is drawn needs `random`. `unknown` pairs, N×K,
-    are no negatives.
+    `label_sampler` (`LabelSampler`) draws for the whole batch. What is drawn needs `random`.
     """
     batch_labels = labels[rows]
-    batch_unknown = None if unknown is None else unknown[rows]
     pairs = None
     sample = None
     if random is None and (negatives is not None or label_sampler is not None):
@@ -132,35 +128,31 @@ def make_batch(
     if label_sampler is not None and random is not None:
         sample = label_sampler.sample(batch_labels, random, inputs.dtype)
     if negatives is not None and random is not None:
-        pairs = (sampler or sample_negatives)(batch_labels, negatives, random, inputs.dtype, batch_unknown)
-    return Batch(Points(*inputs.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample, batch_unknown)
+        pairs = (sampler or sample_negatives)(batch_labels, negatives, random, inputs.dtype)
+    return Batch(Points(*inputs.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample)
 
 
-def sample_negatives(
-    labels: csr_array, count: int, random: np.random.Generator, dtype: DTypeLike, unknown: csr_array | None = None
-) -> SampledPairs:
+def sample_negatives(labels: csr_array, count: int, random: np.random.Generator, dtype: DTypeLike) -> SampledPairs:
     """Return the positives, B×K, and a uniform sample without replacement of the negatives of each point.
 
     Candidates are drawn with replacement; positives and repetitions are rejected and drawn again. All remaining
     negatives are equally likely at every stage, so the sample is uniform. Time and memory grow with the sample and the
-    positives, not with K. Pairs that are `unknown`, B×K, are no negatives. Returns `SampledPairs` with weights of type
-    `dtype`.
+    positives, not with K. Returns `SampledPairs` with weights of type `dtype`.
     """
     batch, label_count = labels.shape
-    excluded = labels if unknown is None else csr_array(labels + unknown)
-    excluded_counts = np.diff(excluded.indptr).astype(np.int64)
-    available = label_count - excluded_counts
+    positive_counts = np.diff(labels.indptr).astype(np.int64)
+    available = label_count - positive_counts
     sizes = np.minimum(count, available)
     rows = np.arange(batch)
     base = rows * label_count
-    taken = np.sort(_keys(excluded))
+    taken = np.sort(_keys(labels))
     chosen = np.empty(0, np.int64)
     # Rejection would be slow if more than half of the negatives are sampled.
     dense = np.flatnonzero(2 * sizes > available)
     if len(dense):
         keys = random.random((len(dense), label_count))
-        local = np.repeat(np.arange(len(dense)), excluded_counts[dense])
-        keys[local, excluded[dense].indices] = 2  # after every negative
+        local = np.repeat(np.arange(len(dense)), positive_counts[dense])
+        keys[local, labels[dense].indices] = 2  # after every negative
         order = np.argsort(keys, axis=1)
         kept = np.arange(label_count) < sizes[dense][:, None]
         chosen = (order + base[dense][:, None])[kept]
@@ -180,7 +172,7 @@ def sample_by_frequency(labels: csr_array) -> Sampler:
     """Return a sampler, like `sample_negatives`, that prefers the labels that are frequent in `labels`, N×K.
 
     It draws labels with replacement, half of them in proportion to their frequencies and half uniformly, and drops
-    positives and unknown labels of the point. Each of the n draws has label k with probability q_k; a negative has the
+    positives of the point. Each of the n draws has label k with probability q_k; a negative has the
     weight 1/(n q_k) for each time it is drawn, so the expectation is the sum over all negatives. The variance is
     smaller than that of a uniform sample once predictions are useful, because frequent labels have higher
     probabilities.
@@ -190,16 +182,13 @@ def sample_by_frequency(labels: csr_array) -> Sampler:
     cumulative = np.cumsum(probability)
     cumulative[-1:] = 1
 
-    def sampler(
-        labels: csr_array, count: int, random: np.random.Generator, dtype: DTypeLike, unknown: csr_array | None = None
-    ) -> SampledPairs:
+    def sampler(labels: csr_array, count: int, random: np.random.Generator, dtype: DTypeLike) -> SampledPairs:
         if 2 * count > label_count:  # cheaper and exact without replacement
-            return sample_negatives(labels, count, random, dtype, unknown)
+            return sample_negatives(labels, count, random, dtype)
         owner = np.repeat(np.arange(labels.shape[0]), count)
         drawn = np.searchsorted(cumulative, random.random(len(owner)), side="right")
         keys, times = np.unique(owner * label_count + drawn, return_counts=True)
-        excluded = labels if unknown is None else csr_array(labels + unknown)
-        negative = ~_is_in(keys, np.sort(_keys(excluded)))
+        negative = ~_is_in(keys, np.sort(_keys(labels)))
         keys = keys[negative]
         times = times[negative]
         return _pairs(labels, keys, times / (count * probability[keys % label_count]), dtype)

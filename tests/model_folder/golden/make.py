@@ -34,10 +34,6 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--label-weights", "--set", "regression_points=0", "--replay",
         "50", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
-    "dense-unknown": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "-P", "3", "--epochs", "8",
-        "--batch-size", "8", "--unknown", "many.unknown",
-    ],
     "dense-regression": [
         "--model", "mlgpf", "--inducing", "features", "--label-weights", "--replay", "0", "-P", "3", "--epochs", "8",
         "--batch-size", "8",
@@ -67,7 +63,7 @@ EARLIER = {"mlgpf", "weight-space", "dense-regression", "calibrated", "scaled", 
 LEARNED = "learned"
 
 #: The models with dense features beside words.
-DENSE = {"dense", "dense-unknown", "dense-regression"}
+DENSE = {"dense", "dense-regression"}
 
 #: The models that are trained on more points, some of which are held out.
 REMEMBERING = {"memory", *DENSE}

@@ -43,16 +43,14 @@ def nodes_and_weights(count: int, dtype: np.dtype[np.floating]) -> tuple[NDArray
 class BlockPairs(NamedTuple):
     """The pairs of B points and L consecutive labels, from label `first` on.
 
-    `weights`, L, are those of labels in negative pairs. The positives and the unknown labels of the points are the
-    indices of matrices in CSR format, B×K.
+    `weights`, L, are those of labels in negative pairs. The positives of the points are the indices of a matrix in CSR
+    format, B×K.
     """
 
     first: int
     weights: NDArray[np.floating]
     positive_indptr: NDArray[np.int32]
     positive: NDArray[np.int32]
-    unknown_indptr: NDArray[np.int32]
-    unknown: NDArray[np.int32]
 
 
 class Quadrature:
@@ -98,7 +96,7 @@ class Quadrature:
         """Return the derivatives of −Σ_ik c_ik E log σ(y_ik f_ik) by s and q, and its gradient by m summed over points.
 
         The utilities f_ik have the means m, B×L, and the variances s_i q_k. The derivatives by m replace m. Nothing
-        else of B×L numbers is in memory. Negative pairs have the weights c_k, unknown ones 0, positive ones 1. `fast`
+        else of B×L numbers is in memory. Negative pairs have the weights c_k, positive ones 1. `fast`
         is as for `gradients`.
         """
         sums = np.zeros_like(variances), np.zeros_like(spreads), np.zeros_like(spreads)
@@ -333,11 +331,6 @@ def _pair_gradients(
                 if 0 <= k < size:
                     d_mean[k] = d_mean[k] / weights[k] - real(1)
                     d_variance[k] /= weights[k]
-            for e in range(pairs.unknown_indptr[i], pairs.unknown_indptr[i + 1]):
-                k = pairs.unknown[e] - first
-                if 0 <= k < size:
-                    d_mean[k] = real(0)
-                    d_variance[k] = real(0)
             total = real(0)
             for k in range(size):
                 total += d_variance[k] * spreads[k]
