@@ -14,7 +14,6 @@ from xmlgp.regression import neighbours
 from xmlgp.regression.kernel import DENSE_NOISE
 from xmlgp.regression.neighbours import (
     MARGIN,
-    NEIGHBOUR_TARGETS,
     NEIGHBOURS,
     NeighbourPredictions,
     NeighbourRegression,
@@ -194,7 +193,7 @@ def test_at_most_so_many_points_are_kept(monkeypatch):
 
 
 def are_valid(parameters):
-    groups = {NEIGHBOURS: True, NEIGHBOUR_TARGETS: None}
+    groups = {NEIGHBOURS: True}
     return arrays_fit(parameters, groups, {"D": D, "K": K, "E": E})
 
 
