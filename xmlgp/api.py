@@ -12,8 +12,8 @@ from xmlgp.runs.train import preprocess, train
 from xmlgp.runs.trained_model import TrainedModel, load
 from xmlgp.runs.tune import tune
 from xmlgp.runtime.threads import limit_threads
-from xmlgp.serving.server import LOGS, serve
+from xmlgp.serving.server import serve
 
-__all__ = ["BAD_LINES", "LOGS", "RANKED", "Comparison", "Evaluation", "Predictions", "Source", "Split"]
+__all__ = ["BAD_LINES", "RANKED", "Comparison", "Evaluation", "Predictions", "Source", "Split"]
 __all__ += ["TrainedModel", "Tuned", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preprocess"]
 __all__ += ["report", "serve", "split", "train", "tune"]

@@ -51,16 +51,12 @@ def make_model(path, seed=0, **settings):
 
 
 class Server:
-    """`xmlgp serve` in processes of its own, on a free port of the loopback interface.
+    """`xmlgp serve` in processes of its own, on a free port of the loopback interface; `lines` are those of its log."""
 
-    Unless one `reads`, its log is read only until it listens.
-    """
-
-    def __init__(self, *arguments, reads=True, **options):
+    def __init__(self, *arguments):
         command = [sys.executable, "-m", "xmlgp", "serve", *map(str, arguments), "--port", "0"]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.lines, self._listening, self.port = [], threading.Event(), None
-        self._reads = reads
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         if not self._listening.wait(PATIENCE) or self.port is None:
@@ -74,8 +70,6 @@ class Server:
             if found:
                 self.port = int(found[1])
                 self._listening.set()
-                if not self._reads:
-                    return
         self._listening.set()
 
     @property
@@ -91,32 +85,17 @@ class Server:
             answer = connection.getresponse()
             return answer.status, dict(answer.headers), answer.read()
 
-    def json(self, method, path, body=None, headers=None):
-        """Return the status and the content of an answer in JSON, or None if it has none; JSON is sent."""
-        sent = None if body is None else json.dumps(body)
-        status, _, found = self.request(method, path, sent, {"Content-Type": "application/json"} | (headers or {}))
-        return status, json.loads(found) if found else None
-
-    def suggest(self, project, text, **fields):
+    def suggest(self, project, text):
         """Return the suggestions for a text."""
-        form = urllib.parse.urlencode({"text": text, **fields}, doseq=True)
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        form = urllib.parse.urlencode({"text": text})
         status, _, found = self.request("POST", f"/v1/projects/{project}/suggest", form, kind)
         assert status == 200, found
         return json.loads(found)["results"]
 
-    def send(self, number):
-        """Send a signal to the process that looks after the workers."""
-        self._process.send_signal(number)
-
-    def end(self, number=signal.SIGTERM):
-        """End the server by a signal; return its exit status."""
-        if self._process.poll() is None:
-            self.send(number)
-        return self.wait()
-
-    def wait(self):
-        """Wait for the end of the server; return its exit status."""
+    def end(self):
+        """End the server by SIGTERM; return its exit status."""
+        self._process.terminate()
         status = self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         return status

@@ -1,279 +1,272 @@
-"""The application that a worker serves: Annif's REST interface, version 1, and the pages."""
+"""The application that a worker serves: Annif's REST interface, version 1, and a page to try it."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+import hmac
+import ipaddress
+import secrets
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
 from importlib.resources import files
-from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from xmlgp.runtime.threads import limit_threads
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.serving.access import Access
-from xmlgp.serving.batching import Queue
-from xmlgp.serving.contract import Contract
-from xmlgp.serving.examples import Example, address_of, with_examples
-from xmlgp.serving.learning import Learner
-from xmlgp.serving.lines import finish_lines
-from xmlgp.serving.logs import RequestLog
-from xmlgp.serving.metrics import Metrics
-from xmlgp.serving.options import Options
-from xmlgp.serving.problems import FAILED, Problem, problem_response
-from xmlgp.serving.projects import Project
-from xmlgp.serving.reference import openapi, reference_page
-from xmlgp.serving.requests import Bodies, Parameters, parsed, read_form, read_json, read_query
-from xmlgp.serving.suggestions import Suggestions
-from xmlgp.version import __version__
+from xmlgp.serving.projects import Project, Suggestions
+from xmlgp.serving.requests import (
+    FORM,
+    JSON,
+    Parameters,
+    parameters_of,
+    read_body,
+    read_documents,
+    read_fields,
+    read_learned,
+)
 
-__all__ = ["make_app"]
-
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+__all__ = ["Options", "is_loopback", "make_app"]
 
 #: Seconds between looks at the models.
-LOOK = 1.0
+LOOK = 2.0
 
-PAGE_TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+#: Paths that need no token: the page, which has no content of a model, and whether the server is well.
+OPEN = ("/", "/healthz")
 
-#: Paths of requests with a body, as the OpenAPI document has them.
-PROJECT = "/v1/projects/{project_id}"
-SUGGEST = f"{PROJECT}/suggest"
-BATCH = f"{PROJECT}/suggest-batch"
-LEARN = f"{PROJECT}/learn"
+#: What the page may load: itself, with the script and the style that have the nonce of the answer.
+POLICY = (
+    "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
-def make_app(options: Options, metrics: Metrics | None = None) -> ASGIApp:
+@dataclass(frozen=True)
+class Options:
+    """How a worker answers; see `xmlgp.serving.server.serve`."""
+
+    models: tuple[str, ...]
+    learns: bool = False
+    token: str | None = None
+    #: Whether only this machine reaches the server.
+    is_local: bool = True
+    #: Bytes of a body.
+    largest: int = 4_000_000
+    threads: int | None = None
+
+
+def make_app(options: Options) -> Starlette:
     """Return the ASGI application for `Options`."""
-    metrics = metrics or Metrics()
-    service = _Service(options, metrics)
-    starlette = Starlette(
-        routes=service.routes(),
-        exception_handlers={Problem: _on_problem, HTTPException: _on_http_exception, Exception: _on_failure},
+    service = _Service(options)
+    app = Starlette(
+        routes=[
+            Route("/", _page),
+            Route("/healthz", _health),
+            Route("/v1/projects", service.index),
+            Route("/v1/projects/{id}", service.show),
+            Route("/v1/projects/{id}/suggest", service.suggest, methods=["POST"]),
+            Route("/v1/projects/{id}/suggest-batch", service.suggest_batch, methods=["POST"]),
+            Route("/v1/projects/{id}/learn", service.learn, methods=["POST"]),
+        ],
+        middleware=[Middleware(_Guard, options)],
+        exception_handlers={HTTPException: _problem, Exception: _failure},
         lifespan=service.lifespan,
     )
     # An answer without content would tell nothing.
-    starlette.router.redirect_slashes = False
-    app: ASGIApp = Access(starlette, options)
-    if options.allow_origin:
-        # A browser asks whether it may send a token without sending it.
-        app = CORSMiddleware(
-            app,
-            allow_origins=options.allow_origin,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
-        )
-    return RequestLog(app, metrics, options.log)
+    app.router.redirect_slashes = False
+    return app
 
 
-async def _on_problem(request: Request, problem: Exception) -> Response:
-    return problem_response(problem) if isinstance(problem, Problem) else await _on_failure(request, problem)
+def is_loopback(host: str | None) -> bool:
+    """Return whether a host is this machine only, by its name or address."""
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    """Return the answer to a path or method that does not exist."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    path = excerpt(request.url.path)
-    detail = f"{path} does not take {request.method}" if status == 405 else f"there is no {path}"
-    return problem_response(Problem(status, detail, getattr(error, "headers", None)))
+def _problem_response(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return what a client is told if its request fails: problem details (RFC 9457), with one sentence."""
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return JSONResponse(content, status, headers, "application/problem+json")
 
 
-async def _on_failure(request: Request, error: Exception) -> Response:
+async def _problem(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return await _failure(request, error)
+    headers = dict(error.headers) if error.headers else None
+    return _problem_response(error.status_code, error.detail, headers)
+
+
+async def _failure(request: Request, error: Exception) -> Response:
     # It is logged when it is raised again.
-    return problem_response(Problem(500, FAILED))
+    return _problem_response(500, "the server failed; its log has the details")
+
+
+async def _health(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _page(request: Request) -> Response:
+    nonce = secrets.token_urlsafe()
+    page = files("xmlgp.serving").joinpath("page.html").read_text("utf-8").replace("NONCE", nonce)
+    return HTMLResponse(page, headers={"Content-Security-Policy": POLICY.format(nonce)})
+
+
+class _Guard:
+    """Lets requests through to an ASGI application if they may ask it, and adds headers for browsers.
+
+    Each request but those for `OPEN` paths needs the token, if there is one. Without a token, a server that only this
+    machine reaches answers requests for this machine only: a page of a stranger, open in a browser here, could
+    otherwise let its own name lead here and ask what it likes.
+    """
+
+    def __init__(self, app: ASGIApp, options: Options) -> None:
+        self._app = app
+        self._token = options.token
+        self._checks_host = options.is_local and options.token is None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                # Answers are of this moment: the model may be another one in the next.
+                headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        problem = self._problem(scope) if scope["type"] == "http" else None
+        await (problem or self._app)(scope, receive, send_with_headers)
+
+    def _problem(self, scope: Scope) -> Response | None:
+        """Return why a request is refused, or None."""
+        headers = Headers(scope=scope)
+        if self._checks_host and not _is_for_this_machine(headers):
+            return _problem_response(400, "without a token, this server answers requests for localhost only")
+        if self._token is None or scope["path"] in OPEN:
+            return None
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode()):
+            return None
+        detail = "the token is wrong" if token else "a token is needed, as `Authorization: Bearer TOKEN`"
+        return _problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
+
+
+def _is_for_this_machine(headers: Headers) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{headers.get('host', 'localhost')}").hostname)
+    except ValueError:
+        return False
 
 
 class _Service:
-    """The endpoints, and what they share: the projects, the queue and the bodies that are being read."""
+    """The endpoints of projects, and the thread that scores texts."""
 
-    def __init__(self, options: Options, metrics: Metrics) -> None:
+    def __init__(self, options: Options) -> None:
         self._options = options
-        self._metrics = metrics
         self._projects = {project.id: project for project in map(Project, options.models)}
-        for project in self._projects.values():
-            project.open_if_possible()
-        self._bodies = Bodies(options.largest, options.seconds)
-        self._queue = Queue(options.queue, options.seconds, options.threads, metrics.batches.observe)
-        self._learner = Learner(options.seconds, len(self._projects))
-        self._locks = {name: asyncio.Lock() for name in self._projects}
-        self._openapi = openapi(__version__)
-        self._contract = Contract(self._openapi)
-
-    def routes(self) -> list[Route]:
-        """Return the routes of the application."""
-        routes: list[tuple[str, str, Endpoint]] = [
-            ("/", "GET", self._page),
-            *((f"/{name}", "GET", self._file) for name in PAGE_TYPES),
-            ("/healthz", "GET", self._health),
-            ("/metrics", "GET", self._measurements),
-            ("/v1/", "GET", self._about),
-            ("/v1/openapi.json", "GET", self._description),
-            ("/v1/ui/", "GET", self._reference),
-            ("/v1/projects", "GET", self._list),
-            (PROJECT, "GET", self._show),
-            (SUGGEST, "POST", self._suggest),
-            (BATCH, "POST", self._suggest_batch),
-            (LEARN, "POST", self._learn),
-        ]
-        return [Route(path, _named(path, function), methods=[method]) for path, method, function in routes]
+        self._scoring = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-score")
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Score and look after models while the application serves."""
-        tasks = [asyncio.ensure_future(self._queue.run()), asyncio.ensure_future(self._watch())]
+        """Open the models, and take up new ones while the application serves."""
+        self._reload()
+        watching = asyncio.create_task(self._watch())
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._queue.close()
-            self._learner.close()
-            for project in self._projects.values():
-                project.close()
-            finish_lines()
+            watching.cancel()
+            self._scoring.shutdown(wait=False, cancel_futures=True)
+
+    def _reload(self) -> None:
+        for project in self._projects.values():
+            project.reload()
 
     async def _watch(self) -> None:
-        """Take up new models also while no one asks."""
         while True:
             await asyncio.sleep(LOOK)
-            for project in self._projects.values():
-                await project.look()
+            await asyncio.to_thread(self._reload)
 
     def _project(self, request: Request) -> Project:
-        name = request.path_params["project_id"]
+        name = request.path_params["id"]
         if name not in self._projects:
-            raise Problem(404, f"there is no project {excerpt(name)}")
+            raise HTTPException(404, f"there is no project {excerpt(name)}")
         return self._projects[name]
 
-    async def _page(self, request: Request) -> Response:
-        return HTMLResponse(_read("page.html"))
-
-    async def _file(self, request: Request) -> Response:
-        name = request.url.path.removeprefix("/")
-        return Response(_read(name), media_type=PAGE_TYPES[name])
-
-    async def _health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    async def _measurements(self, request: Request) -> Response:
-        return self._metrics.response()
-
-    async def _about(self, request: Request) -> Response:
-        return JSONResponse({"title": "xmlgp", "version": __version__})
-
-    async def _description(self, request: Request) -> Response:
-        return JSONResponse(with_examples(self._openapi, self._example(request)))
-
-    async def _reference(self, request: Request) -> Response:
-        return HTMLResponse(reference_page(with_examples(self._openapi, self._example(request))))
-
-    def _example(self, request: Request) -> Example:
-        """Return what the commands of the description ask for: nothing that needs a token."""
-        address = address_of(request)
-        if self._options.token is not None:
-            return Example(address, needs_token=True)
-        project = next(iter(self._projects.values()))
-        labels = project.model.names.labels if project.model else None
-        return Example(address, project.id, labels[0] if labels else None)
-
-    async def _list(self, request: Request) -> Response:
+    async def index(self, request: Request) -> Response:
+        """List the projects."""
         projects = [project.describe(self._options.learns) for project in self._projects.values()]
         return JSONResponse({"projects": projects})
 
-    async def _show(self, request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
+        """Show a project."""
         return JSONResponse(self._project(request).describe(self._options.learns))
 
-    async def _suggest(self, request: Request) -> Response:
+    async def suggest(self, request: Request) -> Response:
+        """Suggest labels of a text, which is in a form."""
         project = self._project(request)
-        async with self._bodies.read(request, self._contract.body(SUGGEST)[0]) as body:
-            fields = self._contract.read_fields(read_query(request) + await parsed(read_form, body), SUGGEST)
-            if "text" not in fields:
-                raise Problem(400, "the field text is missing")
-            results = await self._suggestions(request, project, [fields["text"]], Parameters.of(fields))
-        return JSONResponse({"results": results[0]})
+        body = await read_body(request, FORM, self._options.largest)
+        fields = read_fields(request.scope["query_string"], "the query") + read_fields(body, "the form")
+        parameters, text = parameters_of(fields)
+        if text is None:
+            raise HTTPException(400, "the field text is missing")
+        (results,) = await self._suggestions(project, [text], parameters)
+        return JSONResponse({"results": results})
 
-    async def _suggest_batch(self, request: Request) -> Response:
+    async def suggest_batch(self, request: Request) -> Response:
+        """Suggest labels of several texts, with the parameters in the query."""
         project = self._project(request)
-        parameters = Parameters.of(self._contract.read_fields(read_query(request), SUGGEST))
-        async with self._read_json(request, BATCH) as batch:
-            for name in Parameters._fields:
-                if name in batch:
-                    raise Problem(400, f"{name} is in the body; for a batch it must be in the query")
-            documents = batch["documents"]
-            texts = [document["text"] for document in documents]
-            results = await self._suggestions(request, project, texts, parameters) if texts else []
-        names = [document.get("document_id") for document in documents]
+        parameters, _ = parameters_of(read_fields(request.scope["query_string"], "the query"))
+        texts, names = read_documents(await read_body(request, JSON, self._options.largest))
+        results = await self._suggestions(project, texts, parameters)
         return JSONResponse(
             [{"results": result, "document_id": name} for result, name in zip(results, names, strict=True)]
         )
 
-    async def _suggestions(
-        self, request: Request, project: Project, texts: list[str], parameters: Parameters
-    ) -> Suggestions:
-        request.state.documents = len(texts)
-        model = await project.current()
-        with self._metrics.waiting.track_inprogress():
-            suggestions = await self._queue.suggest(model, texts, parameters)
-        self._metrics.documents.labels(project.id).inc(len(texts))
-        return suggestions
+    async def _suggestions(self, project: Project, texts: list[str], parameters: Parameters) -> Suggestions:
+        def suggest() -> Suggestions:
+            with limit_threads(self._options.threads):
+                return project.suggest(texts, parameters)
 
-    async def _learn(self, request: Request) -> Response:
+        return await asyncio.get_running_loop().run_in_executor(self._scoring, suggest)
+
+    async def learn(self, request: Request) -> Response:
+        """Let a model learn texts with their labels."""
         project = self._project(request)
         if not self._options.learns:
-            raise Problem(403, f"{excerpt(project.id)} does not learn; the server was started without --learn")
-        async with self._read_json(request, LEARN) as documents:
-            texts = [document["text"] for document in documents]
-            # A label that has no URI is identified by its name.
-            labels = [
-                [subject.get("uri") or subject["label"] for subject in document["subjects"]] for document in documents
-            ]
-            request.state.documents = len(texts)
-            async with self._learning(project):
-                await self._learner.learn(os.fspath(project.path), texts, labels)
-        self._metrics.learned.labels(project.id).inc(len(texts))
-        await project.look()
+            raise HTTPException(403, f"{excerpt(project.id)} does not learn; the server was started without --learn")
+        texts, labels = read_learned(await read_body(request, JSON, self._options.largest))
+        await _on_thread(lambda: project.learn(texts, labels))
         return Response(status_code=204)
 
-    @contextlib.asynccontextmanager
-    async def _learning(self, project: Project) -> AsyncIterator[None]:
-        """Let a project learn one batch at a time: the next would wait for the folder anyway, in a process."""
-        lock = self._locks[project.id]
+
+async def _on_thread(function: Callable[[], None]) -> None:
+    """Run a function on a thread that does not keep the process from ending."""
+    future: concurrent.futures.Future[None] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
         try:
-            await asyncio.wait_for(lock.acquire(), self._options.seconds)
-        except asyncio.TimeoutError:
-            raise Problem(503, "the model is learning; try again later", {"Retry-After": "10"}) from None
-        try:
-            yield
-        finally:
-            lock.release()
+            function()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
 
-    @contextlib.asynccontextmanager
-    async def _read_json(self, request: Request, path: str) -> AsyncIterator[Any]:
-        """Yield the value that is posted to a path, as the OpenAPI document describes it."""
-        content_type, schema = self._contract.body(path)
-        async with self._bodies.read(request, content_type) as body:
-            value = await parsed(read_json, body)
-            self._contract.check(value, schema)
-            yield value
-
-
-def _named(path: str, function: Endpoint) -> Endpoint:
-    """Return an endpoint that notes its path for the metrics, where the path of a request could be any."""
-
-    async def endpoint(request: Request) -> Response:
-        request.state.endpoint = path
-        return await function(request)
-
-    return endpoint
-
-
-def _read(name: str) -> str:
-    return files("xmlgp.serving").joinpath(name).read_text("utf-8")
+    threading.Thread(target=run, name="xmlgp-learn", daemon=True).start()
+    await asyncio.wrap_future(future)

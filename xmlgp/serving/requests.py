@@ -2,175 +2,208 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import anyio
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from xmlgp.runtime.untrusted_json import count_values
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.serving.problems import Problem, Unavailable
 
-__all__ = ["Bodies", "Parameters", "parsed", "read_form", "read_json", "read_query"]
+__all__ = ["FORM", "JSON", "Parameters", "parameters_of", "read_body", "read_documents", "read_fields", "read_learned"]
 
-#: Labels of an answer by default, as for Annif.
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+
+#: Seconds within which a body must arrive.
+BODY_SECONDS = 30.0
+
+#: The most documents of a batch, as for Annif.
+MOST_DOCUMENTS = 32
+
+#: The most fields of a form or a query.
+MOST_FIELDS = 1000
+
+#: Labels of an answer: by default, as for Annif; at most; and at most if they are explained.
 LABELS = 10
-
-#: The most labels of an answer if they are chosen by expected F1.
 MOST_LABELS = 1000
-
-#: The most labels of an answer if they are explained: more would take gigabytes for a batch.
 MOST_EXPLAINED = 100
 
-#: Fields of a form, or of a query.
-MOST_FIELDS = 10_000
-
-#: Bytes of a body that takes some milliseconds to read.
-LARGE = 1 << 18
-
-#: Values that JSON may have in any case; of more, each must have four bytes.
-FEW = 10_000
-
-#: How many bodies of the largest size are in memory at a time.
-BODIES = 8
-
-#: The length of a body, as a header has it.
-LENGTH = re.compile("[0-9]{1,9}")
-
-Value = TypeVar("Value")
+#: The most words that speak for a label.
+MOST_WORDS = 20
 
 
 class Parameters(NamedTuple):
-    """Which labels a client asks for; requests with equal parameters are scored together.
+    """Which labels a client asks for: at most `limit`, with at least the probability `threshold`."""
 
-    `limit` is None if the client sends none.
-    """
-
-    limit: int | None = None
+    limit: int = LABELS
     threshold: float = 0.0
     explain: int = 0
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     assign: bool = False
 
-    @property
-    def most(self) -> int:
-        """The most labels of a text."""
-        if self.limit is not None:
-            return self.limit
-        if not self.assign:
-            return LABELS
-        return MOST_EXPLAINED if self.explain else MOST_LABELS
 
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Parameters:
-        """Return the parameters among the values of fields; Problem 400 if they exclude each other."""
-        parameters = cls(**{name: value for name, value in fields.items() if name in cls._fields})
-        if parameters.assign and parameters.threshold:
-            raise Problem(400, "assign and threshold exclude each other")
-        if parameters.explain and parameters.most > MOST_EXPLAINED:
-            raise Problem(400, f"limit is {parameters.limit}, but with explain it can be at most {MOST_EXPLAINED}")
-        return parameters
+async def read_body(request: Request, content_type: str, largest: int) -> bytes:
+    """Return the body of a request; the rest of one that is too large is not kept.
 
-
-class Bodies:
-    """Reads the bodies of requests: of at most `largest` bytes, within some seconds, and only a few at a time."""
-
-    def __init__(self, largest: int, seconds: float) -> None:
-        self._largest = largest
-        self._seconds = seconds
-        self._bytes = 0
-
-    @contextlib.asynccontextmanager
-    async def read(self, request: Request, content_type: str) -> AsyncIterator[bytes]:
-        """Yield the body of a request as bytes, which count until the end of the block.
-
-        Problem 415 if it is not of this type, 413 if it is too large, 408 if it comes too slowly, 503 if there are too
-        many.
-        """
-        actual_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if actual_type != content_type:
-            reason = f"is {excerpt(actual_type)}" if actual_type else "has no type"
-            raise Problem(415, f"the body {reason}; send {content_type}")
-        chunks: list[bytes] = []
-        try:
-            await self._receive(request, chunks)
-            yield b"".join(chunks)
-        finally:
-            self._bytes -= sum(map(len, chunks))
-
-    async def _receive(self, request: Request, chunks: list[bytes]) -> None:
-        """Append the parts of a body to a list, and count them."""
-        too_large = Problem(413, f"the body has more than {self._largest} bytes", {"Connection": "close"})
-        declared = request.headers.get("content-length", "")
-        size = 0
-        # A client that asks first waits for the answer.
-        if LENGTH.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
-            raise too_large
-        try:
-            # A client that does not is still sending: before it is told, what it sends is read and forgotten.
-            with anyio.fail_after(self._seconds):
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    if size <= self._largest:
-                        if self._bytes + len(chunk) > BODIES * self._largest:
-                            raise Unavailable("too many large requests are being read; try again later")
-                        self._bytes += len(chunk)
-                        chunks.append(chunk)
-        except TimeoutError:
-            if size <= self._largest:
-                detail = f"the request did not arrive within {self._seconds:g} seconds"
-                raise Problem(408, detail, {"Connection": "close"}) from None
-        except ClientDisconnect:
-            raise Problem(400, "the client ended the connection before its request was complete") from None
-        if size > self._largest:
-            raise too_large
-
-
-async def parsed(function: Callable[[bytes], Value], body: bytes) -> Value:
-    """Return what a function makes of a body; a large one is read beside other requests, on another thread."""
-    return await asyncio.to_thread(function, body) if len(body) > LARGE else function(body)
-
-
-def read_form(body: bytes) -> list[tuple[str, str]]:
-    """Return the pairs of name and value in a form (bytes); Problem 400 if it is malformed."""
+    Status 415 if it is compressed or not of this type, 413 if it is too large, 408 if it comes too slowly.
+    """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        raise HTTPException(415, f"the body is compressed by {excerpt(encoding)}; send it as it is")
+    actual_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if actual_type != content_type:
+        reason = f"is {excerpt(actual_type)}" if actual_type else "has no type"
+        raise HTTPException(415, f"the body {reason}; send {content_type}")
+    too_large = HTTPException(413, f"the body has more than {largest} bytes")
+    if int(request.headers.get("content-length", 0)) > largest:
+        raise too_large
+    body = bytearray()
     try:
-        return parse_qsl(
-            body.decode(), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=MOST_FIELDS
-        )
+        with anyio.fail_after(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > largest:
+                    raise too_large
+    except TimeoutError:
+        detail = f"the request did not arrive within {BODY_SECONDS:g} seconds"
+        raise HTTPException(408, detail, {"Connection": "close"}) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the client ended the connection before its request was complete") from None
+    return bytes(body)
+
+
+def read_fields(content: bytes, name: str) -> list[tuple[str, str]]:
+    """Return the pairs of name and value in a form or a query, which messages call by its name."""
+    try:
+        return parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except UnicodeDecodeError:
-        raise Problem(400, "the form is not UTF-8") from None
+        raise HTTPException(400, f"{name} is not UTF-8") from None
     except ValueError:
-        raise Problem(400, f"the form has more than {MOST_FIELDS} fields") from None
+        raise HTTPException(400, f"{name} has more than {MOST_FIELDS} fields") from None
 
 
-def read_query(request: Request) -> list[tuple[str, str]]:
-    """Return the pairs of name and value in the query of a request; Problem 400 if it is malformed."""
+def parameters_of(fields: Iterable[tuple[str, str]]) -> tuple[Parameters, str | None]:
+    """Return the parameters among fields, and the field `text`; other fields have no effect, as for Annif."""
+    texts: dict[str, list[str]] = {}
+    for name, text in fields:
+        texts.setdefault(name, []).append(text)
+    values: dict[str, Any] = {name: tuple(texts.pop(name, ())) for name in ("only", "without")}
+    for name, read in READERS.items():
+        if name in texts:
+            if len(texts[name]) > 1:
+                raise HTTPException(400, f"{name} is given {len(texts[name])} times")
+            values[name] = read(name, texts[name][0])
+    text = values.pop("text", None)
+    if values.get("assign"):
+        if values.get("threshold"):
+            raise HTTPException(400, "assign and threshold exclude each other")
+        values.setdefault("limit", MOST_EXPLAINED if values.get("explain") else MOST_LABELS)
+    parameters = Parameters(**values)
+    if parameters.explain and parameters.limit > MOST_EXPLAINED:
+        raise HTTPException(400, f"limit is {parameters.limit}, but with explain it can be at most {MOST_EXPLAINED}")
+    return parameters, text
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _whole_number_to(most: int) -> Callable[[str, str], int]:
+    def read(name: str, text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most):
+            raise HTTPException(400, f"{name} is {excerpt(text)}, not a whole number from 0 to {most}")
+        return int(text)
+
+    return read
+
+
+def _probability(name: str, text: str) -> float:
     try:
-        # A query that is not ASCII is malformed, but curl sends it.
-        return read_form(request.scope["query_string"])
-    except Problem as problem:
-        raise Problem(400, problem.detail.replace("the form", "the query")) from None
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise HTTPException(400, f"{name} is {excerpt(text)}, not a number from 0 to 1")
+    return value
 
 
-def read_json(body: bytes) -> object:
-    """Return the value in JSON (bytes); Problem 400 if it is malformed, or has next to nothing but brackets."""
-    # Reading these takes ten times as long as text, and nothing else can be read meanwhile.
-    if count_values(body) > max(len(body) // 4, FEW):
-        raise Problem(400, "the body has too many values for its size")
+def _boolean(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise HTTPException(400, f"{name} is {excerpt(text)}, not true or false")
+    return text.lower() == "true"
+
+
+#: What reads the text of a field that can be given once.
+READERS: dict[str, Callable[[str, str], Any]] = {
+    "text": _text,
+    "limit": _whole_number_to(MOST_LABELS),
+    "threshold": _probability,
+    "explain": _whole_number_to(MOST_WORDS),
+    "assign": _boolean,
+}
+
+
+def read_documents(body: bytes) -> tuple[list[str], list[str | None]]:
+    """Return the texts and the identifiers of the documents of a batch."""
+    batch = _read_json(body)
+    documents = _member(batch, "documents", list, "the body")
+    if len(documents) > MOST_DOCUMENTS:
+        raise HTTPException(400, f"documents has {len(documents)} items, but at most {MOST_DOCUMENTS} are allowed")
+    for name in Parameters._fields:
+        if name in batch:
+            raise HTTPException(400, f"{name} is in the body; for a batch it must be in the query")
+    texts = [_member(document, "text", str, f"documents[{index}]") for index, document in enumerate(documents)]
+    names = [document.get("document_id") for document in documents]
+    for index, name in enumerate(names):
+        if not isinstance(name, str | None):
+            raise HTTPException(400, f"documents[{index}].document_id is not text or null")
+    return texts, names
+
+
+def read_learned(body: bytes) -> tuple[list[str], list[list[str]]]:
+    """Return the texts of documents to be learned, and the labels of each: URIs, or names where there is no URI."""
+    documents = _read_json(body)
+    if not isinstance(documents, list) or not documents:
+        raise HTTPException(400, "the body is not a list of at least one document")
+    texts, labels = [], []
+    for index, document in enumerate(documents):
+        place = f"body[{index}]"
+        texts.append(_member(document, "text", str, place))
+        subjects = _member(document, "subjects", list, place)
+        labels.append([_label(subject, f"{place}.subjects[{number}]") for number, subject in enumerate(subjects)])
+    return texts, labels
+
+
+def _label(subject: object, place: str) -> str:
+    has_uri = isinstance(subject, dict) and subject.get("uri") is not None
+    label: str = _member(subject, "uri" if has_uri else "label", str, place)
+    if not label.strip():
+        raise HTTPException(400, f"{place} has an empty label")
+    return label
+
+
+def _read_json(body: bytes) -> Any:  # noqa: ANN401 -- a value of JSON
     try:
-        return json.loads(body.decode(), parse_constant=_refuse)
-    except UnicodeDecodeError:
-        raise Problem(400, "the body is not UTF-8") from None
+        value = json.loads(body.decode())
+        # Half of a surrogate pair cannot be encoded.
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeError:
+        raise HTTPException(400, "the body is not UTF-8, or has half of a surrogate pair") from None
     except (ValueError, RecursionError):
-        raise Problem(400, "the body is not JSON") from None
+        raise HTTPException(400, "the body is not JSON") from None
+    return value
 
 
-def _refuse(constant: str) -> object:
-    raise ValueError(constant)
+def _member(value: object, name: str, kind: type, place: str) -> Any:  # noqa: ANN401 -- a value of JSON
+    """Return the member of an object of JSON, which must have this type."""
+    if not isinstance(value, dict):
+        raise HTTPException(400, f"{place} is not an object")
+    if not isinstance(value.get(name), kind):
+        noun = "text" if kind is str else "a list"
+        raise HTTPException(400, f"{place}.{name} is missing" if name not in value else f"{place}.{name} is not {noun}")
+    return value[name]
