@@ -509,15 +509,6 @@ MUTANTS = [
         "if file.checksums is None and {",
         ("tests/data/test_fetch.py", "tests/cli/test_fetch.py"),
     ),
-    Mutant(
-        "size-limit",
-        "missing limit",
-        "A downloaded file is unpacked without a limit on its size.",
-        "xmlgp/data/archives.py",
-        "if size > limit:",
-        "if size < 0:",
-        ("tests/data/test_archives.py",),
-    ),
     # Prediction.
     Mutant(
         "tied-labels",

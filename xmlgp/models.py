@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xmlgp.bmlpl.record import BMLPL
-from xmlgp.data.catalogue import Catalogue, Entry
-from xmlgp.data.checked_yaml import MAPPING, read_checked
+from xmlgp.data.catalogue import Catalogue, Entry, read_yaml
 from xmlgp.errors import SettingsError, nearest
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
@@ -32,7 +31,6 @@ Recipe: TypeAlias = "str | os.PathLike[str]"
 
 #: The endings of files that are recipes, and what they contain.
 RECIPE_ENDINGS = (".yaml", ".yml")
-RECIPE = {"settings": MAPPING}
 
 
 def default_model(data_format: str | None) -> str:
@@ -162,8 +160,10 @@ def _is_file(name: Recipe | None) -> bool:
 def _merged(catalogue: Catalogue, name: Recipe, entry: Entry | None) -> dict[str, Any]:
     """Return the settings of a recipe for a data set, of a file or the catalogue's."""
     if _is_file(name):
-        settings: dict[str, Any] = read_checked(name, RECIPE)["settings"]
-        return settings
+        recipe = read_yaml(name)
+        if set(recipe) != {"settings"} or not isinstance(recipe["settings"], dict):
+            raise SettingsError(f"{name}: a recipe must have settings, a mapping of names to values, and nothing else")
+        return recipe["settings"]
     name = str(name)
     # A catalogue without recipes still has the default one.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes

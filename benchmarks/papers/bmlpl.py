@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import KS, Cell, CellData
+from benchmarks.papers.checked_yaml import Optional, Scalar, integer
 from xmlgp.bmlpl.parameters import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import run_inference
-from xmlgp.data.checked_yaml import Optional, Scalar, integer
 from xmlgp.data.features import Features
 from xmlgp.data.names import read_label_names
 from xmlgp.metrics.auc import multilabel_roc_auc

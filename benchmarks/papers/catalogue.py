@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.papers import layout
 from benchmarks.papers.bmlpl import BMLPLCell
 from benchmarks.papers.cells import Cell, other_data
+from benchmarks.papers.checked_yaml import MAPPING, Optional, check, integer, load_yaml, text
 from benchmarks.papers.gpc import GPCCell
 from benchmarks.papers.mlgpf import MLGPFCell
 from xmlgp.data.catalogue import Catalogue, Entry, load_catalogue
-from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, load_yaml, text
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.models import resolve_for
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import Cell, CellData
-from xmlgp.data.checked_yaml import POSITIVE, Optional, text
+from benchmarks.papers.checked_yaml import POSITIVE, Optional, text
 from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points

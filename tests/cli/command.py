@@ -22,7 +22,6 @@ datasets:
     title: has the shape of the small data set
     shape: {N: 40, N_test: 9, D: 25, K: 7}
     propensity: {A: 0.6, B: 2.6}
-    max_mb: 1
     files: {train: {}, test: {}}
     recipes:
       s-SMALL: {seed: 5}

@@ -10,7 +10,6 @@ datasets:
     aliases: [tiny-5k]
     shape: {N: 3, N_test: 2, D: 5, K: 4}
     propensity: {A: 0.55, B: 1.5}
-    max_mb: 1
     files: {train: {}, test: {}}
     note: it is secret
 """
@@ -61,11 +60,6 @@ def test_default_list_fits_a_terminal(run, monkeypatch):
     assert "lf-amazon-131k 294805 134835 - 131073 google.com" in [" ".join(line.split()) for line in lines]
 
 
-def test_catalogue_option(run, tmp_path):
-    (tmp_path / "other.yaml").write_text(CATALOGUE.replace("small:", "other:"))
-    assert "other " in run("--list", "--catalogue", "../other.yaml")[1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -77,7 +71,6 @@ def test_catalogue_option(run, tmp_path):
             "Error: small cannot be downloaded (it is secret); use --mirror with a folder that contains small/",
         ),
         (["small", "--mirror", "../mirror", "--into", "../catalogue.yaml"], 2, "Invalid value for '--into'"),
-        (["--list", "--catalogue", "../none.yaml"], 1, "Error: ../none.yaml: the file cannot be read (No such file "),
     ],
 )
 def test_errors_are_one_sentence(run, arguments, status, message):

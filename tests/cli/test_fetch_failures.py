@@ -29,7 +29,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "catalogue.yaml"))
     # A proxy of the machine cannot reach the loopback interface.
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr("xmlgp.data.download.RETRIES", 0)
+    monkeypatch.setattr("xmlgp.data.fetch.RETRIES", 0)
     return tmp_path / "here"
 
 
@@ -46,7 +46,6 @@ def write_catalogue(here, server):
         "title": "A small data set",
         "shape": {"N": 3, "N_test": 2, "D": 5, "K": 4},
         "propensity": {"A": 0.55, "B": 1.5},
-        "max_mb": 3,
         "files": {"train": {"checksums": [f"sha256:{hashlib.sha256(TRAIN).hexdigest()}"]}, "test": {}},
         "source": f"{server.url}/{{file}}",
     }

@@ -1,19 +1,18 @@
 import gzip
 import hashlib
+import io
 import os
 import shutil
-import threading
+import zipfile
 
 import pytest
 
 from tests.data.loopback import serve, status, truncate
-from tests.data.test_archives import PAGE, zipped
 from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape
-from xmlgp.data.fetch import WAITING, fetch
+from xmlgp.data.fetch import fetch
 from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import temporary_name
 from xmlgp.runtime.locks import temporary_folder
-from xmlgp.runtime.progress import silent
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
@@ -21,7 +20,7 @@ TEST = b"2 5 4\n0 1:2\n 4:1\n"
 
 @pytest.fixture(autouse=True)
 def no_retries(monkeypatch):
-    monkeypatch.setattr("xmlgp.data.download.RETRIES", 0)
+    monkeypatch.setattr("xmlgp.data.fetch.RETRIES", 0)
 
 
 def checksum(content):
@@ -34,7 +33,7 @@ def entry_of(source=None, checksums=(), members=(None, None)):
         DataFile("test", "test.txt", 2, members[1], []),
     )
     sizes = Shape(3, 2, 5, 4), Propensity(0.55, 1.5)
-    return Entry("small", "A small set", [], [], "repository", *sizes, files, source, 1.0, "", {}, {})
+    return Entry("small", "A small set", [], [], "repository", *sizes, files, source, "", {}, {})
 
 
 @pytest.fixture
@@ -75,17 +74,9 @@ def test_mirror_folder(mirror, data):
     assert_complete(data)
 
 
-def test_mirror_on_the_web(server, data):
-    server.answers = {"/all/small/train.txt.gz": [serve(gzip.compress(TRAIN))], "/all/small/test.txt": [serve(TEST)]}
-    fetch(entry_of(), data, mirror=f"{server.url}/all/")
-    assert_complete(data)
-
-
-@pytest.mark.parametrize("mirror", ["none\x1b[2J", "SERVER", "ftp://a"])
-def test_mirror_without_the_data_set(server, data, mirror):
-    with pytest.raises(FetchError, match=r"small/train\.txt and .*small/train\.txt\.gz do not exist") as error:
-        fetch(entry_of(), data, mirror=mirror.replace("SERVER", server.url))
-    assert str(error.value).isprintable()
+def test_mirror_without_the_data_set(data):
+    with pytest.raises(FetchError, match=r"small/train\.txt and .*small/train\.txt\.gz do not exist"):
+        fetch(entry_of(), data, mirror="none")
     assert not data.exists()
 
 
@@ -98,10 +89,18 @@ def test_endless_files_in_a_mirror_are_not_read(mirror, data, make):
 
 
 def test_archive_is_downloaded_once(server, data):
-    server.answers["/a.zip"] = [serve(zipped(("a/train", TRAIN), ("a/test", TEST), ("../evil", b"x")))]
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, member in (("a/train", TRAIN), ("a/test", TEST), ("../evil", b"x")):
+            archive.writestr(name, member)
+    server.answers["/a.zip"] = [serve(content.getvalue())]
     entry = entry_of(f"{server.url}/a.zip", members=("a/train", "a/test"))
     assert fetch(entry, data).origin == "127.0.0.1"
     assert len(server.requests) == 1
+    assert_complete(data)
+    server.answers["/a.zip"] = [serve(b"<!DOCTYPE html>")]
+    with pytest.raises(FetchError, match=r"not a zip file.*a web page instead; use --mirror with a folder that"):
+        fetch(entry, data, force=True)
     assert_complete(data)
 
 
@@ -111,9 +110,7 @@ def test_archive_is_downloaded_once(server, data):
         (b"", "has the header '', not '3 5 4'"),
         (b"\x1b]0;gotcha\x07\n" + TRAIN, r"has the header '\x1b]0;gotcha\x07', not '3 5 4'"),
         (b"3 5 4 " * 10**5, "has the header '3 5 4 3 5 4"),
-        (TRAIN + b"1" * 10**6, "is larger than the 1000000 bytes that the catalogue allows"),
         (TRAIN.replace(b"0 1:2", b"0 1:3"), "has the SHA-256 "),
-        (PAGE, "the server sent a web page instead of the data"),
     ],
 )
 def test_wrong_content_is_removed(server, source, data, content, message):
@@ -121,8 +118,6 @@ def test_wrong_content_is_removed(server, source, data, content, message):
     with pytest.raises(FetchError) as error:
         fetch(entry_of(source, [checksum(TRAIN)]), data)
     assert message in str(error.value)
-    assert str(error.value).startswith("small: ")
-    assert str(error.value).endswith("; use --mirror with a folder that contains small/train.txt, small/test.txt")
     assert str(error.value).isprintable()
     assert not data.exists()
 
@@ -134,7 +129,7 @@ def test_unknown_number_of_features_is_not_checked(server, source, data, header)
     server.answers["/small/train.txt"] = [serve(TRAIN.replace(b"3 5 4", header))]
     fetch(entry, data)
     server.answers["/small/train.txt"] = [serve(TRAIN.replace(b"3 5 4", b"3 5 9"))]
-    with pytest.raises(FetchError, match="has the header '3 5 9', not '3 D 4'"):
+    with pytest.raises(FetchError, match="has the header '3 5 9', not '3 0 4'"):
         fetch(entry, data, force=True)
 
 
@@ -210,34 +205,11 @@ def test_what_a_killed_process_left_is_removed_unless_another_one_uses_it(source
     left = temporary_name(data)
     (left / "complete").mkdir(parents=True)
     (left / "complete/junk").write_text("junk")
-    (data / ".small.lock").touch()
     with temporary_folder(data) as used:
         fetch(entry_of(source), data)
         assert not left.exists()
         assert used.exists()
     assert_complete(data)
-
-
-def test_concurrent_fetches_wait_for_each_other(server, source, data):
-    threads = [threading.Thread(target=fetch, args=(entry_of(source), data)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(server.requests) == 2
-    assert_complete(data)
-
-
-def test_a_fetch_that_need_not_wait_does_not_say_that_it_waits(mirror, data):
-    labels = []
-
-    def progress(label, total=None, unit="it"):
-        labels.append(label)
-        return silent(label, total, unit)
-
-    fetch(entry_of(), data, str(mirror), progress=progress)
-    assert labels
-    assert WAITING not in labels
 
 
 def test_binary_data_set_in_a_mirror(tmp_path, data):

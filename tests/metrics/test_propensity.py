@@ -34,7 +34,6 @@ datasets:
     title: a small one
     shape: {N: 50, N_test: 3, D: 2, K: 3}
     propensity: {A: 0.6, B: 2.6}
-    max_mb: 1
     files: {train: {}, test: {}}
 """
 

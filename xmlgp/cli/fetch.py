@@ -19,22 +19,14 @@ __all__ = ["fetch"]
 )
 @click.option(
     "--mirror",
-    metavar="DIR_OR_URL",
-    help="Use a copy: a folder or URL with NAME/train.txt or NAME/train.txt.gz, and binary/FILE for binary data sets.",
+    type=NonEmptyPath(file_okay=False),
+    help="Use a folder with NAME/train.txt or NAME/train.txt.gz, and binary/FILE for binary data sets.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--list", "as_list", is_flag=True, help="Print the data sets of the catalogue.")
-@click.option("--catalogue", type=NonEmptyPath(dir_okay=False), help="Use this catalogue instead of datasets.yaml.")
 @quiet_option
-def fetch(  # noqa: PLR0913, which are the options
-    name: str | None,
-    into: str,
-    mirror: str | None,
-    force: bool,
-    as_list: bool,
-    catalogue: str | None,
-    progress: Progress,
-    note: Note,
+def fetch(
+    name: str | None, into: str, mirror: str | None, force: bool, as_list: bool, progress: Progress, note: Note
 ) -> None:
     """Fetch the data set NAME of the catalogue.
 
@@ -42,7 +34,7 @@ def fetch(  # noqa: PLR0913, which are the options
     kept. The data sets tickets (texts) and toy (numbers) need no
     network.
 
-    The environment variable XMLGP_CATALOGUE can also set the catalogue.
+    The environment variable XMLGP_CATALOGUE names another catalogue than the one of the package.
 
     \b
     Example:
@@ -52,7 +44,7 @@ def fetch(  # noqa: PLR0913, which are the options
     """
     if as_list == (name is not None):
         raise click.UsageError("Give either NAME or --list.")
-    datasets = load_catalogue(catalogue)
+    datasets = load_catalogue()
     if name is None:
         _print_table(datasets)
         return

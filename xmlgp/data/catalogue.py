@@ -1,50 +1,30 @@
-"""The catalogue of data sets, `datasets.yaml`: read and check it, and find a data set by name or by shape."""
+"""The catalogue of data sets, `datasets.yaml`: read it, and find a data set by name or by shape."""
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from xmlgp.data.checked_yaml import MAPPING, POSITIVE, Optional, check, integer, read_checked, text
-from xmlgp.errors import CatalogueError, nearest
-from xmlgp.runtime.untrusted_text import show_name
+import yaml
 
-__all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", "load_catalogue"]
+from xmlgp.errors import CatalogueError, nearest
+from xmlgp.runtime.untrusted_text import escape
+
+__all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", "load_catalogue", "read_yaml"]
 
 #: The source of the data sets that xmlgp draws itself: texts in the format csv, otherwise numbers.
 EMBEDDED = "embedded"
 
 #: Names become folders and files, so they must not contain a path.
-NAME = text("made of lower-case letters, digits and . _ + -", r"[a-z0-9][a-z0-9._+-]*")
-FILE_NAME = text("a plain file name", r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
-FILE = {
-    "name": Optional(FILE_NAME),
-    "member": Optional(text()),
-    "checksums": Optional(
-        [text("git: and 40 or sha256: and 64 of 0-9 a-f", "git:[0-9a-f]{40}|sha256:[0-9a-f]{64}")], []
-    ),
-}
-ENTRY = {
-    "title": text(),
-    "aliases": Optional([NAME], []),
-    "papers": Optional([text()], []),
-    "format": Optional(text("repository, libsvm or csv", "repository|libsvm|csv"), "repository"),
-    "shape": {"N": integer(1), "N_test": integer(0), "D": integer(0), "K": integer(1)},
-    "propensity": Optional({"A": POSITIVE, "B": POSITIVE}),
-    "files": {"train": FILE, "test": Optional(FILE)},
-    # Without a user name, which would end up in messages.
-    "source": Optional(text("an https:// address", rf"https://[A-Za-z0-9.-]+(:[0-9]{{1,5}})?/.+|{EMBEDDED}")),
-    "max_mb": POSITIVE,
-    "note": Optional(text(), ""),
-    "recipes": Optional(MAPPING, {}),
-    "results": Optional(MAPPING, {}),
-}
-#: `experiments` are read by benchmarks/papers.
-CATALOGUE = {"datasets": {None: ENTRY}, "recipes": Optional(MAPPING, {}), "experiments": Optional(MAPPING, {})}
+#: Maximum size of a YAML file in bytes. Its content takes about a hundred times as much memory.
+MAX_BYTES = 1 << 20
 
 
 class Shape(NamedTuple):
@@ -93,25 +73,14 @@ class Entry(NamedTuple):
     propensity: Propensity | None
     files: tuple[DataFile, ...]
     source: str | None
-    max_mb: float
     note: str
     recipes: dict[str, Any]
     results: dict[str, Any]
 
     @property
-    def max_bytes(self) -> int:
-        """Maximum size of each file, compressed or not."""
-        return int(self.max_mb * 1e6)
-
-    @property
     def mirror_folder(self) -> str:
         """The folder of its files within a mirror of many data sets."""
         return "binary" if self.format == "libsvm" else self.name
-
-    def copied_to(self, mirror: str) -> Entry:
-        """Return the entry with single files in a mirror, a folder or an address on the web, as its source."""
-        source = f"{mirror.rstrip('/')}/{self.mirror_folder}/{{file}}"
-        return self._replace(source=source, files=tuple(file._replace(member=None) for file in self.files))
 
     @property
     def origin(self) -> str | None:
@@ -148,7 +117,7 @@ class Catalogue:
 
 
 def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
-    """Read and check a catalogue; CatalogueError names the place of a mistake.
+    """Read a catalogue; CatalogueError names the data set whose entry is malformed.
 
     The default is the file that `$XMLGP_CATALOGUE` names, or `datasets.yaml` of the package or the project.
     """
@@ -156,30 +125,59 @@ def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
     installed = here.with_name("datasets.yaml")
     default = installed if installed.exists() else here.parents[2] / "datasets.yaml"
     path = Path(path or os.environ.get("XMLGP_CATALOGUE") or default)
-    root = read_checked(path, CATALOGUE)
-    where = f"{path}: datasets"
-    entries = {name: _entry(name, value, f"{where}: {show_name(name)}") for name, value in root["datasets"].items()}
-    names = dict(entries)
-    for name, entry in entries.items():
-        for alias in entry.aliases:
-            if names.setdefault(alias, entry) is not entry:
-                raise CatalogueError(f"{where}: {name}: aliases: {alias} is already a name of a data set")
-    return Catalogue(path, entries, names, root["recipes"])
+    root = read_yaml(path)
+    entries = {}
+    for name, value in (root.get("datasets") or {}).items():
+        try:
+            entries[name] = _entry(name, value)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {escape(str(error))}"
+            raise CatalogueError(f"{path}: the entry of {escape(str(name))} is malformed ({reason})") from None
+    aliases = {alias: entry for entry in entries.values() for alias in entry.aliases}
+    return Catalogue(path, entries, aliases | entries, root.get("recipes") or {})
 
 
-def _entry(name: str, value: dict[str, Any], where: str) -> Entry:
-    """Return an `Entry` of values that have the schema `ENTRY`."""
-    check(name, NAME, f"{where}: the name")
+def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the mapping in a YAML file; CatalogueError if there is none."""
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        mapping = yaml.safe_load(content) if len(content) <= MAX_BYTES else None
+    except OSError as error:
+        raise CatalogueError(f"{path}: the file cannot be read ({error.strerror})") from error
+    except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
+        reason = escape(" ".join(str(error).split())) or type(error).__name__
+        raise CatalogueError(f"{path}: this is not YAML: {reason}") from error
+    if not isinstance(mapping, dict):
+        raise CatalogueError(f"{path}: this is not a mapping of at most {MAX_BYTES >> 20} MiB")
+    return mapping
+
+
+def _entry(name: str, value: dict[str, Any]) -> Entry:
+    """Return the `Entry` of a data set; an exception of another kind if it is malformed."""
     shape = Shape(**value["shape"])
-    source = value["source"]
-    if bool(shape.N_test) != bool(value["files"]["test"]):
-        raise CatalogueError(f"{where}: files: test is needed if N_test is not 0, and only then")
-    files = tuple(
-        DataFile(role, file["name"] or f"{role}.txt", points, file["member"], file["checksums"])
-        for (role, file), points in zip(value["files"].items(), shape, strict=False)
-        if file
+    files = []
+    for role, points in (("train", shape.N), ("test", shape.N_test)):
+        if points:
+            file = value["files"][role]
+            name_of_file = file.get("name", f"{role}.txt")
+            files.append(DataFile(role, name_of_file, points, file.get("member"), file.get("checksums", [])))
+    if not NAME.fullmatch(name) or not all(FILE_NAME.fullmatch(file.name) for file in files):
+        raise ValueError("a name is not that of a file")
+    source = value.get("source")
+    if source not in (None, EMBEDDED) and not source.startswith("https://"):
+        raise ValueError("source is not an https:// address")
+    return Entry(
+        name=name,
+        title=value["title"],
+        aliases=value.get("aliases", []),
+        papers=value.get("papers", []),
+        format=value.get("format", "repository"),
+        shape=shape,
+        propensity=Propensity(**value["propensity"]) if "propensity" in value else None,
+        files=tuple(files),
+        source=source,
+        note=value.get("note", ""),
+        recipes=value.get("recipes", {}),
+        results=value.get("results", {}),
     )
-    if source not in (None, EMBEDDED) and any(("{file}" in source) == bool(file.member) for file in files):
-        raise CatalogueError(f"{where}: either source contains {{file}}, or each file has a member")
-    propensity = value["propensity"] and Propensity(**value["propensity"])
-    return Entry(name=name, **(value | {"shape": shape, "propensity": propensity, "files": files}))

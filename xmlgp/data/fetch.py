@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import gzip
 import hashlib
+import logging
 import os
+import shutil
+import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.archives import unpack
+import pooch
+import requests
+
 from xmlgp.data.catalogue import EMBEDDED, DataFile, Entry
-from xmlgp.data.download import NotFoundError, download
 from xmlgp.data.tickets import tickets
 from xmlgp.errors import FetchError
-from xmlgp.runtime.atomic_files import report_errors_as
-from xmlgp.runtime.locks import hold_lock, temporary_folder
+from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as
+from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["FetchedDataset", "fetch"]
 
-WAITING = "waiting for another fetch of this data set"
+#: Seconds to wait for a connection, and for each piece of the response.
+TIMEOUT = 30.0
+#: Retries after a failed download; pooch waits one second before the first, two before the second.
+RETRIES = 3
 
+GZIP_MAGIC = b"\x1f\x8b"
 #: Bytes that are read at once.
 CHUNK = 1 << 20
 #: The most bytes that are read as the header, three numbers: a file without line ends may not fit into memory.
 MAX_HEADER = 100
+
+#: What gzip and zipfile raise for files that are damaged, or that do not have the member.
+UNPACKING_ERRORS = (EOFError, KeyError, NotImplementedError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
+
+# pooch logs each download and each retry.
+pooch.get_logger().setLevel(logging.WARNING)
 
 
 class FetchedDataset(NamedTuple):
@@ -55,12 +70,12 @@ def fetch(
     into : str or Path
         Folder of data sets, created if missing.
     mirror : str, optional
-        A copy to use instead of the catalogue's sources: a folder or a web address that contains files such as
-        NAME/train.txt, and binary data sets as binary/FILE.
+        A folder to use instead of the catalogue's sources, with files such as NAME/train.txt or NAME/train.txt.gz, and
+        binary data sets as binary/FILE.
     force : bool
         Fetch all files and replace existing ones.
     progress : callable
-        Reports bytes; see `xmlgp.runtime.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------
@@ -76,46 +91,47 @@ def fetch(
     paths = [folder / file.name for file in entry.files]
     if os.path.lexists(folder) and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
-    if not force and not _missing_files(entry, folder):
+    missing = list(entry.files) if force else _missing_files(entry, folder)
+    if not missing:
         return FetchedDataset(paths, None)
-    origin = mirror or entry.origin
-    if mirror:
-        entry = entry.copied_to(mirror)
-    if entry.source is None:
+    if entry.source is None and mirror is None:
         note = f" ({entry.note})" if entry.note else ""
         raise FetchError(f"{entry.name} cannot be downloaded{note}; {_advice(entry)}")
-    with (
-        report_errors_as(into),
-        hold_lock(into / f".{entry.name}.lock", lambda: progress(WAITING, unit=None)),
-        temporary_folder(into) as hidden,
-    ):
-        complete = hidden / "complete"
-        complete.mkdir()
-        # Another process may have fetched some files while this one waited for the lock.
-        for file in entry.files if force else _missing_files(entry, folder):
-            try:
-                _fetch_verified(entry, entry.source, file, complete / file.name, progress)
-            except FetchError as error:
-                raise error if mirror else FetchError(f"{entry.name}: {error}; {_advice(entry)}") from error
-        _move_files(complete, folder)
-    return FetchedDataset(paths, origin)
+    made = make_folders(into)
+    try:
+        with report_errors_as(into), temporary_folder(into) as hidden:
+            _fetch_files(entry, missing, folder, mirror, hidden, progress)
+    except BaseException:
+        remove_empty(made)
+        raise
+    return FetchedDataset(paths, mirror or entry.origin)
+
+
+def _fetch_files(
+    entry: Entry, files: list[DataFile], folder: Path, mirror: str | None, hidden: Path, progress: Progress
+) -> None:
+    """Create files in a hidden folder, verify them, and move them into a folder."""
+    complete = hidden / "complete"
+    complete.mkdir()
+    for file in files:
+        target = complete / file.name
+        with progress(f"fetching {entry.name}/{file.name}", unit=None):
+            _create(entry, file, target, mirror, hidden)
+        if mismatch := _find_mismatch(target, entry, file):
+            raise FetchError(f"{file.name} from {mirror or entry.source} {mismatch}")
+    if not folder.exists():
+        with report_errors_as(folder, complete):
+            complete.rename(folder)
+        return
+    for path in complete.iterdir():
+        with report_errors_as(folder / path.name, path):
+            os.replace(path, folder / path.name)
 
 
 def _advice(entry: Entry) -> str:
     """Return how to get a data set that cannot be downloaded."""
     files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
     return f"use --mirror with a folder that contains {files}"
-
-
-def _move_files(complete: Path, folder: Path) -> None:
-    """Move the files of a folder to another one; if that is new, it appears with all of them at once."""
-    if folder.is_dir():
-        for path in complete.iterdir():
-            with report_errors_as(folder / path.name, path):
-                os.replace(path, folder / path.name)
-    else:
-        with report_errors_as(folder, complete):
-            complete.rename(folder)
 
 
 def _missing_files(entry: Entry, folder: Path) -> list[DataFile]:
@@ -140,12 +156,12 @@ def _find_mismatch(path: Path, entry: Entry, file: DataFile) -> str | None:
     with open(path, "rb") as stream:
         chunk = stream.readline(MAX_HEADER)
         header = chunk.decode("ascii", "replace").strip()
-        expected = f"{file.points} {entry.shape.D or 'D'} {entry.shape.K}"
+        expected = [str(file.points), str(entry.shape.D), str(entry.shape.K)]
         sizes = header.split()
         if not entry.shape.D:
-            sizes[1:2] = "D"
-        if entry.format == "repository" and sizes != expected.split():
-            return f"has the header {header!r}, not {expected!r}"
+            sizes[1:2] = ["0"]
+        if entry.format == "repository" and sizes != expected:
+            return f"has the header {header!r}, not {' '.join(expected)!r}"
         while chunk:
             git_sha1.update(chunk)
             sha256.update(chunk)
@@ -155,19 +171,60 @@ def _find_mismatch(path: Path, entry: Entry, file: DataFile) -> str | None:
     return None
 
 
-def _fetch_verified(entry: Entry, source: str, file: DataFile, target: Path, progress: Progress) -> None:
-    """Create the file `target` from a source and verify it; downloads are stored in the parent of its folder."""
-    if source == EMBEDDED:
+def _create(entry: Entry, file: DataFile, target: Path, mirror: str | None, downloads: Path) -> None:
+    """Create the file `target` from a mirror, or from the source of the data set."""
+    if mirror:
+        _unpack(_in_mirror(Path(mirror, entry.mirror_folder, file.name)), None, target)
+    elif entry.source == EMBEDDED:
         _write_embedded(entry, file, target)
     else:
-        address = source.replace("{file}", file.name)
-        addresses = [address] if file.member else [address, f"{address}.gz"]
+        address = str(entry.source).replace("{file}", file.name)
         # The archive has the other files of the data set too, and is downloaded once.
-        downloaded = target.parents[1] / ("archive" if file.member else file.name)
-        path = _local_copy(addresses, downloaded, entry.max_bytes, progress)
-        unpack(path, file.member, target, entry.max_bytes, progress)
-    if mismatch := _find_mismatch(target, entry, file):
-        raise FetchError(f"{file.name} from {escape(source)} {mismatch}")
+        name = "archive" if file.member else file.name
+        try:
+            if not (downloads / name).exists():
+                _download(address, downloads, name)
+            _unpack(downloads / name, file.member, target)
+        except FetchError as error:
+            raise FetchError(f"{entry.name}: {address}: {error}; {_advice(entry)}") from error
+
+
+def _in_mirror(path: Path) -> Path:
+    """Return a file, or its gzipped copy beside it; FetchError if there is neither."""
+    compressed = path.with_name(f"{path.name}.gz")
+    # Only a regular file: a pipe or a device may never end.
+    for file in (path, compressed):
+        if file.is_file():
+            return file
+    raise FetchError(f"{path} and {compressed} do not exist")
+
+
+def _download(address: str, folder: Path, name: str) -> None:
+    """Download a file into a folder."""
+    downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
+    files = pooch.create(folder, "", registry={name: None}, urls={name: address}, retry_if_failed=RETRIES)
+    try:
+        files.fetch(name, downloader=downloader)
+    except (requests.RequestException, ValueError) as error:
+        raise FetchError(f"the download failed ({escape(str(error)) or type(error).__name__})") from error
+
+
+def _unpack(source: Path, member: str | None, target: Path) -> None:
+    """Create a file with the content of another one, plain or gzipped, or of a member of that zip archive."""
+    try:
+        with open(target, "xb") as output:
+            if member is not None:
+                with zipfile.ZipFile(source) as archive, archive.open(member) as content:
+                    shutil.copyfileobj(content, output, CHUNK)
+                return
+            with open(source, "rb") as stream:
+                packed = stream.peek(2).startswith(GZIP_MAGIC)
+                shutil.copyfileobj(gzip.GzipFile(fileobj=stream) if packed else stream, output, CHUNK)
+    except UNPACKING_ERRORS as error:
+        reason = escape(str(error)) or type(error).__name__
+        raise FetchError(
+            f"{target.name} cannot be unpacked ({reason}); a server that is asked too often may send a web page instead"
+        ) from error
 
 
 def _write_embedded(entry: Entry, file: DataFile, target: Path) -> None:
@@ -180,20 +237,3 @@ def _write_embedded(entry: Entry, file: DataFile, target: Path) -> None:
     from xmlgp.data.toy import toy_dataset
 
     write_dataset(target, toy_dataset()[file.role == "test"])
-
-
-def _local_copy(addresses: list[str], downloaded: Path, limit: int, progress: Progress) -> Path:
-    """Return a file with the content of the first address that exists: a path, or a web address.
-
-    Content from the web is downloaded to the path `downloaded`, unless that exists.
-    """
-    for address in addresses:
-        if address.startswith(("https://", "http://")):
-            with contextlib.suppress(NotFoundError):
-                if not downloaded.exists():
-                    download(address, downloaded, limit, progress)
-                return downloaded
-        # Only a regular file: a pipe or a device may never end.
-        elif os.path.isfile(address):
-            return Path(address)
-    raise FetchError(f"{' and '.join(map(escape, addresses))} do not exist")
