@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xmlgp.runtime.progress import Progress
     from xmlgp.settings.fields import Settings
     from xmlgp.training.checkpoints import CheckpointWriter
-    from xmlgp.training.trained import Earlier, Trained
+    from xmlgp.training.trained import Trained
     from xmlgp.work import Work
 
 __all__ = ["Model", "Topic", "late"]
@@ -40,21 +40,6 @@ class Train(Protocol):
         checkpoints: CheckpointWriter | None = ...,
     ) -> Trained:
         """Return the trained model."""
-
-
-class Learn(Protocol):
-    """A function that teaches a trained model more points, given the preprocessing of all points."""
-
-    def __call__(
-        self,
-        earlier: Earlier[Any],
-        features: Features,
-        labels: csr_array,
-        preprocessed: Preprocessed,
-        progress: Progress = ...,
-        checkpoints: CheckpointWriter | None = ...,
-    ) -> Trained:
-        """Return the model that has learned the points."""
 
 
 def _nothing(*arguments: object) -> tuple[()]:
@@ -116,8 +101,6 @@ class Model:
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: The letters of its papers in docs/models/index.md: "[B]".
     papers: str = ""
-    #: None if the model cannot learn on.
-    learn: Learn | None = None
     #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
     topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
     #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
@@ -162,12 +145,6 @@ class Model:
     def objective_at(self, entry: Mapping[str, Any]) -> str:
         """Return the objective of an entry of a history, in words: "bound -33136.6"."""
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
-
-    def describe_batch(self, batch: Mapping[str, int]) -> str:
-        """Return an entry of `learned` of a model folder in words: "20 points, 2 new labels"."""
-        named = ("N", "point"), ("K", "new label"), ("D", "new feature")
-        counts = [counted(batch[key], noun) for key, noun in named if batch[key]] or [counted(0, "point")]
-        return ", ".join(counts)
 
 
 def late(name: str) -> Callable[..., Any]:

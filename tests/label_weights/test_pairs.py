@@ -7,14 +7,7 @@ import scipy.sparse as sp
 from xmlgp.label_index.clusters import cluster_labels
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights import pairs as module
-from xmlgp.label_weights.pairs import (
-    PairWeights,
-    Strata,
-    latent_offsets,
-    shortlist_length,
-    shortlist_negatives,
-    stratified_pairs,
-)
+from xmlgp.label_weights.pairs import Strata, latent_offsets, shortlist_length, shortlist_negatives, stratified_pairs
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import UtilityMoments
 
@@ -150,22 +143,3 @@ def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
     assert shortlist_length(10, 10**6) == module.MAX_SHORTLIST
     assert shortlist_length(10**3, 50) == 50
     assert shortlist_length(0, 50) == 50
-
-
-def test_replayed_negatives_count_for_the_points_that_they_stand_for(problem):
-    labels, random = problem[-1], np.random.default_rng(3)
-    M, first, last = 25, 3, 9
-    w, f = random.uniform(1, 9, M).astype(np.float32), random.random(K).astype(np.float32)
-    pairs = pairs_of(labels, random_shortlists(labels), first, last)
-    found = PairWeights(w, f).weigh(pairs, first)
-    owner = first + np.repeat(np.arange(last - first), np.diff(pairs.starts))
-    factor = np.ones(len(pairs.weight))
-    replayed = ~pairs.target & (pairs.points < M)
-    factor[replayed] = w[pairs.points[replayed]] * f[owner[replayed]]
-    assert 0 < replayed.sum() < (~pairs.target).sum()
-    np.testing.assert_allclose(found.weight, pairs.weight * factor, rtol=1e-6)
-    for name in ("starts", "points", "target"):
-        assert getattr(found, name) is getattr(pairs, name)
-    # Points that stand for themselves, all of which are replayed.
-    whole = PairWeights(np.ones(M, np.float32), np.ones(K, np.float32)).weigh(pairs, first)
-    np.testing.assert_array_equal(whole.weight, pairs.weight)

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import StandardScaler
 
 from tests.central_differences import central_differences
 from tests.grids import grid
-from xmlgp import load, train
-from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Dense, Features
-from xmlgp.errors import SettingsError
 from xmlgp.gp.bound import Batch, Bound, LabelSample
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.inner_products import Points
@@ -19,12 +14,10 @@ from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feature_shares, names_of
 from xmlgp.mlgpf import dense_weights, held_out
 from xmlgp.mlgpf.record import MLGPF
-from xmlgp.mlgpf.replay import ReplayBuffer
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.runtime.progress import silent
-from xmlgp.training.trained import Earlier
 
 N, D, E, K, P = 7, 5, 4, 6, 3
 
@@ -148,34 +141,6 @@ def test_large_numbers_and_constants_keep_their_meaning():
     assert not values[:, 1].any()
 
 
-def test_learning_on_moves_the_weights_of_dense_features_and_keeps_their_rows(model):
-    points, labels, preprocessed, found = model
-    batch, new = planted(40, 5)
-    earlier = Earlier(SETTINGS, preprocessed, found.parameters, 900, 30, 12)
-    learned = MLGPF.learn(earlier, batch, new, preprocessed).parameters
-    mean = names_of(DENSE)[0]
-    assert np.abs(learned[mean] - found.parameters[mean]).max() > 1e-4
-    assert not np.isnan(learned[mean]).any()
-    memory = ReplayBuffer.of(learned, 30, 12)
-    expected = np.vstack([points.dense.values(np.float64), batch.dense.values(np.float64)])
-    np.testing.assert_allclose(memory.features.dense.values(np.float64), expected, rtol=1e-12)
-    assert MLGPF.load_predictor().from_arrays(SETTINGS, preprocessed, learned, 30, 12) is not None
-    later, truth = planted(600, 2)
-    assert (
-        precision(preprocessed, learned, later, truth) > precision(preprocessed, found.parameters, later, truth) - 0.03
-    )
-
-
-def test_damaged_dense_arrays_are_refused(model):
-    *_, preprocessed, found = model
-    for name in [*names_of(DENSE), "replay.dense"]:
-        for damaged in found.parameters[name][:-1], found.parameters[name].astype(np.int64):
-            parameters = found.parameters | {name: damaged}
-            assert MLGPF.load_predictor().from_arrays(SETTINGS, preprocessed, parameters, 30, 12) is None, name
-        without = {key: value for key, value in found.parameters.items() if key != name}
-        assert MLGPF.load_predictor().from_arrays(SETTINGS, preprocessed, without, 30, 12) is None, name
-
-
 def test_means_of_latent_functions_are_those_of_the_predictor(model):
     points, _, preprocessed, found = model
     predictor = MLGPF.load_predictor()(SETTINGS, preprocessed, found.parameters, 30)
@@ -226,50 +191,11 @@ def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regre
             np.testing.assert_allclose(share, (utilities - without)[:, :5], rtol=1e-4, atol=1e-5)
 
 
-def test_neighbours_are_the_nearest_points_of_the_memory(model):
-    points, labels, preprocessed, found = model
-    later, _ = planted(20, 3)
-    standard = StandardScaler().fit(points.dense.values(np.float64))
-    kept, new = (standard.transform(part.dense.values(np.float64)) for part in (points, later))
-    # Each block has the same weight.
-    root = np.repeat([5**-0.5, 3**-0.5], [5, 3])
-    distances, expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(kept * root).kneighbors(new * root)
-    near = MLGPF.load_predictor()(SETTINGS, preprocessed, found.parameters, 30).neighbours(later, 4)
-    np.testing.assert_array_equal(near.points, expected)
-    np.testing.assert_allclose(near.similarity, 1 - distances, rtol=1e-4, atol=1e-5)
-    assert near.complete
-    assert (near.labels != labels).nnz == 0
-    # Beside a memory of some points, their places say nothing.
-    few = ReplayBuffer.of(found.parameters, 30, 12).rows(np.arange(0, 900, 9))
-    parameters = found.parameters | few._replace(weights=np.full(100, 9, np.float32)).parameters()
-    predictor = MLGPF.load_predictor()(SETTINGS, preprocessed, parameters, 30)
-    near = predictor.neighbours(points[:10], 200)
-    assert near.points.shape == (10, 100)
-    assert (near.points[0, 0], near.points[9, 0], near.complete) == (0, 1, False)
-
-
-def test_a_model_without_dense_features_or_memory_has_no_neighbours(model):
-    points, _, preprocessed, found = model
-    without = {name: value for name, value in found.parameters.items() if not name.startswith("replay.")}
-    with pytest.raises(SettingsError, match="^this model has no neighbours to show, because it keeps no training poi"):
-        MLGPF.load_predictor()(SETTINGS, preprocessed, without, 30).check_neighbours()
-
-
 def test_parts_of_points_are_stacked_as_they_were(model):
     points = model[0]
     whole = Features.stack([points[:300], points[300:]])
     np.testing.assert_array_equal(whole.dense.values(), points.dense.values())
     assert (whole.sparse != points.sparse).nnz == 0
-
-
-def test_a_model_of_half_precision_features_is_read_from_its_folder(tmp_path, model):
-    points, labels, *_ = model
-    half = Features(points.sparse, Dense(tuple(array.astype(np.float16) for array in points.dense.arrays)))
-    settings = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=2)
-    written = train(Dataset(half, labels), tmp_path / "model", settings=settings)
-    assert load(tmp_path / "model").parameters["replay.dense"].dtype == np.float16
-    found, expected = (own.predictor.score(half[:50])[0] for own in (load(tmp_path / "model"), written))
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_the_weight_of_the_pool_is_the_one_that_ranks_held_out_points_best(monkeypatch):

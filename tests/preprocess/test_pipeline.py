@@ -1,6 +1,5 @@
 """Preprocessing as a whole, for all models and settings, and where a model learns on."""
 
-import itertools
 import tracemalloc
 
 import numpy as np
@@ -21,10 +20,9 @@ from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess import weighting as weighting_module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import initial_inducing
-from xmlgp.preprocess.pipeline import Preprocessed, grow
+from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 from xmlgp.runtime.progress import silent
-from xmlgp.training.trained import add_statistics, statistics_of
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
 
@@ -253,69 +251,3 @@ def test_arrays_of_another_shape_are_refused(kind, change):
     arrays = change(preprocess(features, settings).to_arrays())
     with pytest.raises(ValueError, match="arrays of preprocessing"):
         Preprocessed.from_arrays(arrays, settings, features.shape[1])
-
-
-N, N_KNOWN, D, D_KNOWN = 40, 25, 25, 18
-
-
-def together():
-    """Return the features of all points, of which the first ones lack the last features."""
-    features = small_features(N, D).toarray()
-    features[:N_KNOWN, D_KNOWN:] = 0
-    return sp.csr_array(features)
-
-
-def counts_after(features, *cuts):
-    """Return the counts of features after points that come in parts."""
-    total = None
-    for start, stop in itertools.pairwise([0, *cuts, N]):
-        part = statistics_of(
-            Features(features[start:stop, : D if start else D_KNOWN]), sp.csr_array((stop - start, 3), dtype=bool)
-        )
-        total = add_statistics(total, part) if total else part
-    return total["statistics.features"]
-
-
-@each_value(cuts=[[N_KNOWN], [N_KNOWN, 25, 33, 39]], weighting=["root-idf", "idf", "unit", "none"])
-def test_weighting_is_that_of_all_points_together(weighting, cuts):
-    features, settings = together(), MLGPFSettings(weighting=weighting, **SMALL)
-    known = preprocess(features[:N_KNOWN, :D_KNOWN], settings)
-    found = grow(known, settings, N, counts_after(features, *cuts))
-    expected = preprocess(features, settings).weighting
-    np.testing.assert_equal(found.weighting, expected)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        MLGPFSettings(inducing="free", **SMALL),
-        MLGPFSettings(inducing="subspace", **SMALL),
-        MLGPFSettings(inducing="subspace", basis_size=D_KNOWN, inducing_count=5),
-        MLGPFSettings(inducing="features", **SMALL),
-        BMLPLSettings(),
-    ],
-    ids=["free", "subspace", "whole space", "features", "bmlpl"],
-)
-def test_basis_and_inducing_inputs_stay_with_zeros_for_new_features(settings):
-    features = together()
-    known = preprocess(features[:N_KNOWN, :D_KNOWN], settings)
-    found = grow(known, settings, N, counts_after(features, N_KNOWN))
-    for name in ("basis", "inducing"):
-        array, old = getattr(found, name), getattr(known, name)
-        if old is not None and (name == "basis" or known.basis is None):
-            assert array.dtype == old.dtype
-            old = np.pad(old, ((0, 0), (0, D - D_KNOWN)))
-        np.testing.assert_equal(array, old)
-    # As a model folder has them.
-    stored = Preprocessed.from_arrays(found.to_arrays(), settings, D)
-    np.testing.assert_array_equal(
-        stored.weigh(Features(features)).sparse.toarray(), found.weigh(Features(features)).sparse.toarray()
-    )
-    assert len(found.inputs(Features(features), np.float32)) == N
-
-
-def test_standardised_features_are_refused():
-    features, settings = together(), GPCSettings(inducing_count=5)
-    known = preprocess(features, settings)
-    with pytest.raises(SettingsError, match="^a model of standardised features cannot learn on$"):
-        grow(known, settings, N, counts_after(features, N_KNOWN))

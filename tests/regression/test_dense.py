@@ -12,13 +12,12 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.regression import fitting
-from xmlgp.regression.fitting import add_points, bytes_of_adding, fit_regression
+from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.kernel import DENSE_NOISE
 from xmlgp.regression.lengthscales import leave_one_out
 from xmlgp.regression.regression import (
     REGRESSION,
     REGRESSION_DENSE,
-    REGRESSION_LABELS,
     REGRESSION_SCALES,
     Regression,
     RegressionPredictions,
@@ -141,18 +140,6 @@ def test_without_words_predictions_follow_the_dense_features():
     assert ((result > 0.5) == true.toarray()).mean() > 0.85
 
 
-@pytest.mark.usefixtures("known_lengthscales")
-@pytest.mark.parametrize("count", [1, 30, 49])
-def test_added_points_give_the_regression_on_all_points(count):
-    features, labels = problem()
-    expected = fitted(features, labels)
-    result = add_points(fitted(features[:count], labels[:count]), features[count:], labels[count:], [0])
-    points, _ = problem(20, 7)
-    np.testing.assert_allclose(prediction(result, points), prediction(expected, points), atol=2e-4)
-    np.testing.assert_array_equal(result.features.dense.values(), expected.features.dense.values())
-    np.testing.assert_array_equal(result.lengthscales, expected.lengthscales)
-
-
 def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
     features, labels = problem(400)
     results = []
@@ -181,7 +168,7 @@ def parameters_of_a_model():
 
 
 def are_valid(parameters, dense=True):
-    groups = {REGRESSION: True, REGRESSION_SCALES: None, REGRESSION_LABELS: None, REGRESSION_DENSE: dense}
+    groups = {REGRESSION: True, REGRESSION_SCALES: None, REGRESSION_DENSE: dense}
     return arrays_fit(parameters, groups, {"D": D, "K": K, "E": E})
 
 
@@ -217,7 +204,3 @@ def test_arrays_that_do_not_fit_are_not_valid(name, array):
 
 def test_dense_arrays_need_a_model_with_dense_features():
     assert not are_valid(parameters_of_a_model(), dense=False)
-
-
-def test_memory_of_adding_includes_the_dense_features():
-    assert bytes_of_adding(100, 10, K, E) - bytes_of_adding(100, 10, K) == 4 * 110 * E

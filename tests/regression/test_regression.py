@@ -13,7 +13,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.preprocess.weighting import weigh
 from xmlgp.regression import fitting, kernel
-from xmlgp.regression.fitting import add_points, fit_regression
+from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.kernel import CrossCovariance
 from xmlgp.regression.regression import RegressionPredictions, scaled_features
 from xmlgp.runtime import threads
@@ -114,7 +114,7 @@ def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
 def test_loadings_are_singular_vectors(monkeypatch):
     monkeypatch.setattr(fitting, "RANK", 5)
     features, labels = problem(N, 90)
-    _, _, _, _, weights, loadings, mean, _ = fitted(features, labels)
+    _, _, _, weights, loadings, mean, _ = fitted(features, labels)
     _, singular, vectors = np.linalg.svd(centred(labels))
     assert singular[5] < 0.99 * singular[4]  # so that the fifth vector is unique
     np.testing.assert_allclose(np.abs(np.sum(loadings * vectors[:5].T, axis=0)), 1, atol=1e-4)
@@ -176,157 +176,3 @@ def test_scaled_features_keep_the_lengths_of_points(dtype):
     expected = np.divide(scaled * expected_lengths, lengths, out=np.zeros_like(scaled), where=lengths > 0)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
     assert result.dtype == np.float32
-
-
-def added(features, labels, count, earlier=None, seed=0):
-    """Return the regression on the first points, with the others added."""
-    if earlier is None:
-        earlier = fitted(features[:count], labels[:count])
-        # The labels that the first points lack are unknown to the model.
-        known = labels[:count].toarray().any(axis=0)
-        earlier = earlier._replace(loadings=earlier.loadings * known[:, None])
-    return add_points(earlier, Features(features[count:]), labels[count:], [seed])
-
-
-@pytest.mark.usefixtures("both_methods")
-@pytest.mark.parametrize("count", [0, 1, 30, 59])
-def test_added_points_give_the_regression_on_all_points(count):
-    features, labels = problem()
-    labels = labels.toarray()
-    # Labels that are new.
-    labels[:count, 5:] = False
-    labels = sp.csr_array(labels)
-    result, expected = added(features, labels, count), fitted(features, labels)
-    assert_same_predictions(result, expected, new_points())
-    np.testing.assert_array_equal(result.mean, expected.mean)
-    assert result.features.sparse.dtype == expected.features.sparse.dtype
-    for name in ("labels", "weights", "loadings", "mean"):
-        array, other = getattr(result, name), getattr(expected, name)
-        assert (array.dtype, array.shape) == (other.dtype, other.shape)
-
-
-@pytest.mark.usefixtures("both_methods")
-@pytest.mark.parametrize("rank", [2, 40])
-def test_added_points_give_the_regression_on_all_points_for_any_rank(monkeypatch, rank):
-    monkeypatch.setattr(fitting, "RANK", rank)
-    features, labels = problem(labels=90)
-    expected = fitted(features, labels)
-    once = added(features, labels, 50)
-    # Of several batches as well.
-    twice = added(features, labels, 55, added(features[:55], labels[:55], 50))
-    for result in (once, twice):
-        assert_same_predictions(result, expected, features, atol=2e-3)
-
-
-def set_active(monkeypatch, most, each=64):
-    """Let at most so many earlier points change, also of few points, and `each` for each new one."""
-    for name, value in (("ACTIVE", most), ("EACH", each), ("DIRECT", 0), ("LEAST", 0)):
-        monkeypatch.setattr(fitting, name, value)
-
-
-@pytest.mark.usefixtures("both_methods")
-@pytest.mark.parametrize("active", [1, 5, 20])
-def test_with_many_points_the_squared_error_falls_towards_that_of_the_regression_on_all(monkeypatch, active):
-    set_active(monkeypatch, active)
-    features, labels = problem()
-    fit = fitted(features[:40], labels[:40])
-    result, exact = added(features, labels, 40), fitted(features, labels)
-    start = np.zeros((N, K), np.float32)
-    start[:40] = fit.weights @ (fit.loadings.T @ result.loadings)
-
-    def squared_error(weights):
-        """Return the objective of which the exact regression is the minimum, over the projected labels."""
-        alpha, target = weights.astype(float), target_of(labels, result)
-        return 0.5 * np.vdot(alpha, system_of(features) @ alpha) - np.vdot(alpha, target)
-
-    before, after, least = map(
-        squared_error, (start, result.weights, exact.weights @ (exact.loadings.T @ result.loadings))
-    )
-    assert least - 1e-4 < after < before - 1e-3
-    changed = (np.abs(result.weights - start) > 1e-6).any(axis=1)
-    assert changed[40:].all()
-    assert changed[:40].sum() == active
-
-
-def test_the_seed_decides_which_earlier_points_change(monkeypatch):
-    set_active(monkeypatch, 5)
-    features, labels = problem()
-    first, same, other = (added(features, labels, 40, seed=seed).weights for seed in (1, 1, 2))
-    np.testing.assert_array_equal(same, first)
-    assert np.abs(other - first).max() > 1e-4
-
-
-@pytest.fixture
-def kept(monkeypatch):
-    """Let V and π stay however few points there are."""
-    monkeypatch.setattr(fitting, "RENEWED", np.inf)
-
-
-def rare_label(count):
-    """Return a problem in which label 5 is new after `count` points, and of a few of these."""
-    features, labels = problem()
-    labels = labels.toarray()
-    labels[:, 5], labels[count : count + 3, 5] = False, True
-    return features, sp.csr_array(labels)
-
-
-@pytest.mark.usefixtures("kept")
-@each_value(direct=[0, 1024], rank=[4, K - 1])
-def test_with_loadings_that_stay_weights_are_those_of_a_direct_solve(monkeypatch, direct, rank):
-    monkeypatch.setattr(fitting, "DIRECT", direct)
-    monkeypatch.setattr(fitting, "RANK", rank)
-    features, labels = rare_label(50)
-    before, result = fitted(features[:50], labels[:50]), added(features, labels, 50)
-    np.testing.assert_array_equal(result.mean, before.mean)
-    width = before.loadings.shape[1]
-    np.testing.assert_array_equal(result.loadings[:, :width][[0, 1, 2, 3, 4, 6]], before.loadings[[0, 1, 2, 3, 4, 6]])
-    gram = result.loadings.T @ result.loadings
-    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)
-    expected = np.linalg.solve(system_of(features), target_of(labels, result))
-    # Of the new columns, the earlier points have the target of π alone.
-    np.testing.assert_allclose(result.weights, expected, rtol=1e-3, atol=2e-4)
-
-
-@pytest.mark.usefixtures("kept")
-def test_points_one_at_a_time_come_close_to_the_regression_on_all(monkeypatch):
-    features, labels = problem()
-    once = fitted(features, labels)
-    set_active(monkeypatch, 4096, each=20)
-    regression = fitted(features[:40], labels[:40])
-    start = regression
-    for i in range(40, N):
-        regression = add_points(regression, Features(features[i : i + 1]), labels[i : i + 1], [0, i])
-    near = np.abs(prediction(regression, features) - prediction(once, features)).max()
-    # Without the points that are added the last ones are far off.
-    assert near < 0.1 < 0.4 < np.abs(prediction(start, features) - prediction(once, features)).max()
-
-
-@pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize("count", [40, 42])
-def test_a_new_or_rare_label_is_predicted_as_by_the_regression_of_full_rank(monkeypatch, count):
-    set_active(monkeypatch, 4096, each=20)
-    features, labels = rare_label(40)
-    exact = prediction(fitted(features[: count + 1], labels[: count + 1]), features)[:, 5]
-    monkeypatch.setattr(fitting, "RANK", 2)
-    before = fitted(features[:count], labels[:count])
-    result = added(features[: count + 1], labels[: count + 1], count, before)
-    assert prediction(before, features)[count, 5] < 0.2 < 0.5 < prediction(result, features)[count, 5]
-    assert np.abs(prediction(result, features)[:, 5] - exact).mean() < 0.05
-
-
-def test_labels_that_always_come_together_share_a_column():
-    together = sp.csr_array(np.array([[1, 1, 0], [0, 0, 1]], bool))
-    vector = np.array([[1], [1], [0]], np.float32) / np.sqrt(2)
-    columns = fitting._with_columns_for(together, vector)
-    assert columns.shape == (3, 3)
-    np.testing.assert_allclose(columns.T @ columns, np.eye(3), atol=1e-6)
-
-
-def test_points_close_to_the_new_ones_change_before_others(monkeypatch):
-    set_active(monkeypatch, 4)
-    features, labels = problem()
-    covariances = CrossCovariance(Features(features)).product(Features(features), np.eye(N, dtype=np.float32))[50:, :50]
-    result, before = added(features[:51], labels[:51], 50), fitted(features[:50], labels[:50])
-    changed = np.abs(result.weights[:50] - before.weights @ (before.loadings.T @ result.loadings)).max(axis=1) > 1e-6
-    assert changed.sum() == 4
-    assert changed[np.argsort(-covariances[0])[:2]].all()

@@ -84,7 +84,7 @@ def test_new_words_and_labels_are_learned():
     assert "model: training again on all 18 points, with 5 features and 2 labels\n" in result.stderr
     assert run("train", "all.jsonl", "whole", *options).exit_code == 0
     assert arrays("model") == arrays("whole")
-    assert "learned   1 batch of 6 points after the first 12\n" in run("show", "model").stdout
+    assert "learned   6 points after 12\n" in run("show", "model").stdout
     before = everything(Path())
     for name in "first", "more":
         line = run("learn", "model", f"{name}.jsonl").stderr.splitlines()[-1]

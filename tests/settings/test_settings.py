@@ -9,7 +9,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import INDUCING, MLGPFSettings
-from xmlgp.mlgpf.stochastic import default_rate, training_rate
+from xmlgp.mlgpf.stochastic import training_rate
 from xmlgp.models import MODELS, check_names, fields_of, read_settings, settings_from
 from xmlgp.settings.fields import in_words, kind
 
@@ -126,10 +126,10 @@ def test_the_default_number_of_iterations_is_the_documented_one(model):
 @pytest.mark.parametrize(
     ("settings", "unused"),
     [
-        (MLGPFSettings(), ["label_sample", "regression_points", "replay"]),
-        (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points", "replay"]),
+        (MLGPFSettings(), ["label_sample", "regression_points"]),
+        (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points"]),
         (MLGPFSettings(inducing="features"), sorted(INDUCING.settings)),
-        (MLGPFSettings(calibration=False), ["label_sample", "regression_points", "replay"]),
+        (MLGPFSettings(calibration=False), ["label_sample", "regression_points"]),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),
@@ -257,6 +257,5 @@ def test_the_rate_is_higher_where_points_and_points_per_label_are_many():
     settings = MLGPFSettings(inducing="features")
     assert training_rate(settings, 100_000, 25_000) == 0.15
     assert training_rate(settings, 100_000, 25_001) == training_rate(settings, 99_999, 10) == 0.1
-    for chosen in ({"learning_rate": 0.3}, {"optimiser": "adam"}, {"inducing": "free"}):
-        unlike = dataclasses.replace(settings, **chosen)
-        assert training_rate(unlike, 100_000, 25_000) == default_rate(unlike)
+    for chosen, rate in ({"learning_rate": 0.3}, 0.3), ({"optimiser": "adam"}, 0.02), ({"inducing": "free"}, 0.02):
+        assert training_rate(dataclasses.replace(settings, **chosen), 100_000, 25_000) == rate

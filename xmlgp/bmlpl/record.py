@@ -37,6 +37,5 @@ BMLPL = Model(
         "iterations": settings.passes,
         "burn_in": settings.burned,
     },
-    learn=late("xmlgp.bmlpl.learning:learn"),
     topics=late("xmlgp.bmlpl.parameters:list_topics"),
 )

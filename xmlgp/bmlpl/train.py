@@ -18,7 +18,7 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import EpochHook, Loop
-from xmlgp.training.trained import Trained, statistics_of
+from xmlgp.training.trained import Trained, label_counts
 
 __all__ = ["run_inference", "train"]
 
@@ -38,7 +38,7 @@ def train(
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
-    return Trained(parameters | statistics_of(features, labels), history)
+    return Trained(parameters | label_counts(labels), history)
 
 
 def run_inference(

@@ -21,7 +21,6 @@ FLAGS = {
     "basis_size": ("-R", "basis vectors of the subspace."),
     "factors": ("-P", "latent functions."),
     "label_weights": ("", "weights of each label on features."),
-    "replay": ("", "training points that MODEL contains for `xmlgp learn`; 0 for none."),
     "posterior": ("", "shared-diagonal, diagonal or cholesky."),
     "expectations": ("", "quadrature, jj or taylor."),
     "ranking": ("", "rank labels by probability or by utility."),

@@ -70,10 +70,12 @@ def _description(model: str) -> Iterator[str]:
     if held_out := folder.held_out:
         yield f"measured  {held_out.precision(data['K'])}"
         yield f"          {held_out.reliability()}"
+    if learned := description.get("learned"):
+        yield f"learned   {', '.join(counted(batch['N'], 'point') for batch in learned[1:])} after {learned[0]['N']}"
     if run:
         yield f"run       {run}"
     yield "settings"
-    texts = settings_in_words(folder.settings, data, description.get("learned", ()))
+    texts = settings_in_words(folder.settings, data)
     unused = folder.settings.unused()
     for name, text in texts.items():
         yield f"  {name:20}{text}" + (f" (no effect with {unused[name]})" if name in unused else "")

@@ -41,7 +41,6 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     factors: int | None = None
     label_weights: bool | None = None
     regression_points: int = 25_000
-    replay: int = 200_000
     expectations: str = "quadrature"
     nodes: int = 10
     ranking: str = "probability"

@@ -78,9 +78,8 @@ class Bound:
 
     Unknown pairs (i, k) are left out of the sum: Y are the labels that are known.
 
-    f_ik = Σ_p φ_kp h_p(x_i) + b_k. The latent functions h_p may have an earlier posterior q₀(u_p) in place of the prior
-    p(u_p). The default of the expectations is `Quadrature`; with `Taylor`, F is not a bound. Parameters named `fixed`
-    and the fixed ones of the latent functions have no gradients. Sources: [S] (12), [L] (13).
+    f_ik = Σ_p φ_kp h_p(x_i) + b_k. The default of the expectations is `Quadrature`; with `Taylor`, F is not a bound.
+    Parameters named `fixed` and the fixed ones of the latent functions have no gradients. Sources: [S] (12), [L] (13).
     """
 
     def __init__(

@@ -11,12 +11,11 @@ from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import Kernel, PointsTape
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import Parameters
-from xmlgp.gp.posteriors import Cholesky, Diagonal, DualPosterior, Posterior, SharedDiagonal
-from xmlgp.gp.posteriors.ratio import expected_log_ratio
+from xmlgp.gp.posteriors import DualPosterior, Posterior
 from xmlgp.linear_algebra import dense
 from xmlgp.runtime.threads import run_parallel, start_task
 
-__all__ = ["Inducing", "InducingPrediction", "LearnedInducing"]
+__all__ = ["Inducing", "InducingPrediction"]
 
 #: Points whose moments one core computes at a time.
 POINT_BLOCK = 128
@@ -77,33 +76,6 @@ class Inducing:
         if for_step:
             gradients = self.posterior.precondition(tape.posterior, gradients)
         return gradients | self.kernel.backward(tape.kernel, d_covariances, "inducing" not in self.fixed)
-
-
-class LearnedInducing(Inducing):
-    """Latent functions whose prior is an earlier posterior q₀(u_p), that of trained parameters; only q(u_p) moves."""
-
-    def __init__(self, kernel: Kernel, posterior: SharedDiagonal | Diagonal | Cholesky, parameters: Parameters) -> None:
-        super().__init__(kernel, posterior)
-        self.fixed = frozenset(self.parameter_names) - set(posterior.parameter_names)
-        self._K_Z, self._inducing_tape = kernel.forward_inducing(parameters)
-        self._log_ratio = expected_log_ratio(posterior, parameters, self._K_Z)
-
-    def forward(
-        self, parameters: Parameters, points: Points, kl_needed: bool = True
-    ) -> tuple[Moments, np.floating, Tape]:
-        """Return the moments, the sum of KL[q(u_p) ‖ q₀(u_p)], and the tape; see `Inducing.forward`."""
-        K_BZ, K_diag, kernel_tape = self.kernel.forward_points(points, self._inducing_tape)
-        prepared = self.posterior.prepare(parameters, self._K_Z)
-        moments, kl, posterior_tape = self.posterior.forward(prepared, Covariances(K_BZ, self._K_Z, K_diag))
-        value, ratio_gradients = self._log_ratio(posterior_tape)
-        return moments, kl - value, Tape(kernel_tape, (posterior_tape, ratio_gradients))
-
-    def backward(self, tape: Tape, d_moments: Moments, for_step: bool = False) -> dict[str, NDArray[np.floating]]:
-        """Return the gradients by the parameters of q(u_p); see `Inducing.backward`."""
-        posterior_tape, ratio_gradients = tape.posterior
-        _, gradients = self.posterior.backward(posterior_tape, d_moments)
-        gradients = {name: gradient + ratio_gradients[name] for name, gradient in gradients.items()}
-        return self.posterior.precondition(posterior_tape, gradients) if for_step else gradients
 
 
 class InducingPrediction:

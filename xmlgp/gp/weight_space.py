@@ -140,7 +140,7 @@ class BlockTape(NamedTuple):
 
 
 class WeightSpace:
-    """Latent functions h = Tᵀx with t_dp = r_dp + √a_d u_dp, q(u_dp) = N(m_dp, v_d) and p(u_dp) = N(0, 1).
+    """Latent functions h = Tᵀx with t_dp = √a_d u_dp, q(u_dp) = N(m_dp, v_d) and p(u_dp) = N(0, 1).
 
     Parameters in the flat mapping: `latent_weights.whitened_mean`, m, D×P; `latent_weights.whitened_log_variance`,
     log v, D; `latent_weights.log_prior`, log a, D. `posterior` returns q(t) of trained parameters. If points have dense
@@ -148,24 +148,15 @@ class WeightSpace:
 
     The divergence has gradients only for the features of a minibatch. They are divided by the probability that a
     minibatch has the feature, so that they are unbiased: it is given by `shares` (see `feature_shares`), and is 1 for
-    dense features. The prior means r, D×P, are zero by default; where a model learns on, they are the means of an
-    earlier posterior, and a is fixed.
+    dense features.
     """
 
     parameter_names = whitened_names(SPARSE)
+    fixed: frozenset[str] = frozenset()
     relative: frozenset[str] = frozenset()
 
-    def __init__(
-        self,
-        shares: Callable[[int], NDArray[np.float64]],
-        prior_mean: NDArray[np.floating] | None = None,
-        dense_prior_mean: NDArray[np.floating] | None = None,
-    ) -> None:
+    def __init__(self, shares: Callable[[int], NDArray[np.float64]]) -> None:
         self._shares = shares
-        self._prior_means = {SPARSE: prior_mean, DENSE: dense_prior_mean}
-        learns_on = prior_mean is not None or dense_prior_mean is not None
-        log_priors = [names_of(block)[-1] for block in BLOCKS]
-        self.fixed = frozenset(log_priors if learns_on else ())
 
     def forward(
         self, parameters: Parameters, points: Points, kl_needed: bool = True
@@ -173,7 +164,7 @@ class WeightSpace:
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
         The coordinates of points are weighted features X, B×D, and dense ones if there are any. At a point x the latent
-        functions have the means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
+        functions have the means xᵀ(√a m) and the variance Σ_d x_d² a_d v_d. The divergence is
         ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)]; it takes a pass over all weights.
         """
         X = points.features.sparse
@@ -183,9 +174,6 @@ class WeightSpace:
         # √a multiplies the values of features, which are far fewer than the weights.
         scaled = sp.csr_array((of_present.data * scales.root[of_present.indices], X.indices, X.indptr), shape=X.shape)
         mean = sparse.product(scaled, whitened)
-        prior_mean = self._prior_means[SPARSE]
-        if prior_mean is not None:
-            mean += sparse.product(X.astype(whitened.dtype, copy=False), prior_mean)
         squares = sp.csr_array((of_present.data**2, of_present.indices, of_present.indptr), shape=of_present.shape)
         variance = squares @ scales.variance
         tape = [BlockTape(SPARSE, present, of_present, scales, whitened)]
@@ -199,7 +187,7 @@ class WeightSpace:
         return Moments(mean, variance[:, None]), self._kl(parameters) if kl_needed else None, tape
 
     def posterior(self, parameters: Parameters) -> dict[str, NDArray[np.floating]]:
-        """Return the means r + √a m and log variances log(a v) of q(t), and log a, by `names_of`."""
+        """Return the means √a m and log variances log(a v) of q(t), and log a, by `names_of`."""
         posterior: dict[str, NDArray[np.floating]] = {}
         for block in blocks_of(parameters):
             scales = self._scales(parameters, block, slice(None))
@@ -218,11 +206,8 @@ class WeightSpace:
         return _Scales(root, bounded_exp(log_variance) * root * root)
 
     def _mean(self, parameters: Parameters, block: str, root: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the means r + √a m of all features of a block, given √a."""
+        """Return the means √a m of all features of a block, given √a."""
         mean: NDArray[np.floating] = parameters[whitened_names(block)[0]] * root[:, None]
-        prior_mean = self._prior_means[block]
-        if prior_mean is not None:
-            mean += prior_mean
         return mean
 
     def _kl(self, parameters: Parameters) -> float:

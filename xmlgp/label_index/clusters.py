@@ -143,16 +143,6 @@ class LabelIndex(NamedTuple):
         cluster[self.labels] = np.repeat(np.arange(len(self.biases)), np.diff(self.starts))
         return cluster
 
-    def updated(self, loadings: NDArray[Any], bias: NDArray[Any]) -> LabelIndex:
-        """Return the index with new loadings and biases, perhaps of more labels, which join the nearest centroid."""
-        old = len(self.labels)
-        rows = _rows(loadings, bias)
-        centers = np.hstack([self.centroids, self.biases[:, None]])
-        half_squares = 0.5 * np.einsum("gp,gp->g", centers, centers)
-        with one_blas_thread():
-            nearest = np.argmax(product_by_rows(rows[old:], centers.T) - half_squares, axis=1)
-            return _index_of(rows, np.append(self.cluster, nearest))._replace(recall=self.recall)
-
 
 def _index_of(rows: NDArray[np.float32], cluster: NDArray[np.int64]) -> LabelIndex:
     """Return the index of labels, given what they are clustered by and their clusters, all of which have labels."""

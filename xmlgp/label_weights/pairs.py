@@ -5,9 +5,6 @@ and with a uniform sample of the other points, whose weights sum to the number o
 has its S negatives of highest utility. Given the shortlists, the expected bound over these pairs is the bound over all
 pairs, except for labels with so few other points that all draws may miss them. The shortlists reduce the variance: they
 hold the negatives whose probability is not negligible. Unknown pairs are in no stratum.
-
-When a model learns more points, earlier ones may be replayed, with `PairWeights`. Each label has one more pair, which
-represents the earlier points that are not replayed (`MeanPoint`).
 """
 
 from __future__ import annotations
@@ -20,20 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gp.likelihood import Moments, pairwise_products
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
-from xmlgp.linear_algebra.special import expit
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for, run_parallel
 
 __all__ = [
     "LabelPairs",
-    "MeanPoint",
-    "PairWeights",
     "PointsByLabel",
     "Strata",
     "latent_offsets",
@@ -83,13 +76,13 @@ LOWEST = -(2.0**100)
 class LabelPairs(NamedTuple):
     """Pairs (point, label) of consecutive labels, ordered by label: those of label l are `starts[l]:starts[l + 1]`.
 
-    For each pair, `points` has the point; `target` has y, whether the point has the label (bool), or a number for the
-    pair of a `MeanPoint`; `weight` has c, the number of pairs that this one represents.
+    For each pair, `points` has the point; `target` has y, whether the point has the label; `weight` has c, the number
+    of pairs that this one represents.
     """
 
     starts: NDArray[np.int64]
     points: NDArray[np.int32]
-    target: NDArray[Any]
+    target: NDArray[np.bool_]
     weight: NDArray[np.float32]
 
 
@@ -220,19 +213,12 @@ def _by_label(indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int
 
 
 def stratified_pairs(
-    strata: Strata,
-    first: int,
-    last: int,
-    seed: Sequence[int],
-    candidates: NDArray[np.int32],
-    count: int,
-    population: int | None = None,
+    strata: Strata, first: int, last: int, seed: Sequence[int], candidates: NDArray[np.int32], count: int
 ) -> LabelPairs:
     """Return the pairs of labels `first` to `last` − 1, given the strata of all labels.
 
     `count` points are drawn for each label from the `candidates`, which are in ascending order. The candidates are all
-    points that have labels or a shortlist, or else a random sample of `population` points. The draws
-    depend on the seed and on the first label.
+    points that have labels or a shortlist. The draws depend on the seed and on the first label.
     """
     strata = strata.block(first, last)
     if count > CERTAIN * len(candidates):
@@ -248,7 +234,7 @@ def stratified_pairs(
     size = begins[-1]
     spaced = LabelPairs(begins, np.empty(size, np.int32), np.zeros(size, bool), np.empty(size, np.float32))
     lengths = np.zeros(last - first, np.int64)
-    arguments = population or len(candidates), strata, sample, spaced, lengths
+    arguments = len(candidates), strata, sample, spaced, lengths
     parallel_for(lambda start, stop: _fill(start, stop, *arguments), last - first, LABELS)
     used = np.arange(size) - np.repeat(begins[:-1], capacities) < np.repeat(lengths, capacities)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -315,56 +301,3 @@ def latent_offsets(
     offset *= share
     offset += np.repeat(bias, np.diff(pairs.starts))
     return offset
-
-
-class PairWeights(NamedTuple):
-    """The weights of replayed points, which are the first M points; each may stand for several earlier ones.
-
-    Of the earlier points with label k, the share f_k is replayed, and each of these counts as one positive. So the
-    earlier posterior stands for the rest, 1 − f_k, of what was learned, and a replayed point that stands for w points
-    counts as f_k w negatives of the label. `weights` are w, M; `shares` are f, L.
-    """
-
-    weights: NDArray[np.float32]
-    shares: NDArray[np.float32]
-
-    def weigh(self, pairs: LabelPairs, first: int) -> LabelPairs:
-        """Return the pairs of labels from `first` on, with their negatives among replayed points weighted."""
-        shares = np.repeat(self.shares[first : first + len(pairs.starts) - 1], np.diff(pairs.starts))
-        negative = (pairs.points < len(self.weights)) & ~pairs.target
-        weight = pairs.weight.copy()
-        weight[negative] *= self.weights[pairs.points[negative]] * shares[negative]
-        return pairs._replace(weight=weight)
-
-
-class MeanPoint(NamedTuple):
-    """One point that represents N earlier points, where N may depend on the label; it is the last row of the features.
-
-    Before the sweep, the pair of this point and label k has the utility f̄_k. The target and weight of the pair give its
-    bound the slope and curvature that N points with this utility have. With p̄_k = σ(f̄_k), N p̄_k of these points are
-    positive if the earlier points had the label, so the slope is zero; for a new label none is. Without this point,
-    a batch with few negatives of a label would raise its utilities for all points. Targets and weights are arrays, L.
-    """
-
-    target: NDArray[np.float32]
-    weight: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, utility: NDArray[Any], N: NDArray[Any], seen: NDArray[np.bool_]) -> MeanPoint:
-        """Return targets and weights for L labels, given f̄, N and whether earlier points had each label (`seen`)."""
-        probability = expit(utility.astype(np.float64))
-        _, slope = JaakkolaJordan().gradients(utility.astype(np.float64), 0.0)
-        weight = N * probability * (1 - probability) / (2 * slope)
-        target = np.where(seen, probability, probability - 2 * slope / (1 - probability))
-        return cls(target.astype(np.float32), weight.astype(np.float32))
-
-    def add_to(self, pairs: LabelPairs, first: int, row: int) -> LabelPairs:
-        """Return the pairs of labels from `first` on, and for each label the pair of this point, `row`."""
-        ends = pairs.starts[1:]
-        block = slice(first, first + len(ends))
-        return LabelPairs(
-            pairs.starts + np.arange(len(pairs.starts)),
-            np.insert(pairs.points, ends, np.int32(row)),
-            np.insert(pairs.target.astype(np.float32), ends, self.target[block]),
-            np.insert(pairs.weight, ends, self.weight[block]),
-        )

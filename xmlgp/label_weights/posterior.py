@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -23,7 +22,6 @@ __all__ = [
     "LABEL_WEIGHTS",
     "PRIOR_VARIANCE",
     "LabelWeights",
-    "WeightsPrior",
     "hidden_label_weights",
     "initial_label_weights",
     "prior_scales",
@@ -44,16 +42,6 @@ PRIOR_VARIANCE = 4.0
 #: The prior variances of a label with n points are τ times 1 + this/n. Frequent labels decide τ. If it were the prior
 #: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
 RARE_SPREAD = 4.0
-
-
-class WeightsPrior(NamedTuple):
-    """The prior p(w_kd) = N(a_kd, 1/π_kd) of the weights of some labels, in the order of the weights.
-
-    In training it is N(0, ρ_k τ_d), and where a model learns on the posterior of what it learned before.
-    """
-
-    mean: NDArray[Any]
-    precision: NDArray[Any]
 
 
 class LabelWeights(NamedTuple):
@@ -92,11 +80,11 @@ class LabelWeights(NamedTuple):
         moments = self.mean[part].copy(), self.log_variance[part].copy()
         return LabelWeights(indptr - indptr[0], self.features[part], *moments, self.log_prior)
 
-    def prior_of_training(self, scales: NDArray[Any]) -> WeightsPrior:
-        """Return the prior N(0, ρ_k τ_d) of all weights (`WeightsPrior`); scales are ρ, K."""
-        precision = bounded_exp(-self.log_prior)[self.features]
+    def prior_precision(self, scales: NDArray[Any]) -> NDArray[Any]:
+        """Return the precisions of the prior N(0, ρ_k τ_d) of all weights, in their order; scales are ρ, K."""
+        precision: NDArray[Any] = bounded_exp(-self.log_prior)[self.features]
         precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(self.indptr))
-        return WeightsPrior(np.zeros_like(precision), precision)
+        return precision
 
     def update_prior_variances(self, scales: NDArray[Any]) -> None:
         """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
@@ -108,67 +96,6 @@ class LabelWeights(NamedTuple):
         _add_second_moments(*self[:4], scales, total)
         used = count > 0
         self.log_prior[used] = np.log(total[used] / count[used])
-
-    def grown(self, K: int, D: int) -> LabelWeights:
-        """Return W for K labels and D features: new labels have no weights."""
-        new_labels = K + 1 - len(self.indptr)
-        new_features = D - len(self.log_prior)
-        new = np.full(new_features, np.log(PRIOR_VARIANCE), self.log_prior.dtype)
-        return self._replace(
-            indptr=np.append(self.indptr, np.full(new_labels, self.indptr[-1])),
-            log_prior=np.concatenate([self.log_prior, new]),
-        )
-
-    def take(
-        self, labels: NDArray[np.int64], pattern: tuple[NDArray[np.int64], NDArray[np.int32]], scales: NDArray[Any]
-    ) -> tuple[LabelWeights, WeightsPrior]:
-        """Return the weights of L labels, in ascending order, and as their prior the posterior that there is.
-
-        The labels get weights on the features of a pattern as well (see `label_features`). One on a feature that is new
-        to a label is N(0, ρ_k τ_d), as it is before training; scales are ρ, L.
-        """
-        D = len(self.log_prior)
-        count = len(labels)
-        lengths = np.diff(self.indptr)[labels]
-        old = np.repeat(self.indptr[labels] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-        keys = np.repeat(np.arange(count), lengths) * D + self.features[old]
-        new_keys = np.repeat(np.arange(count), np.diff(pattern[0])) * D + pattern[1]
-        # Both ascend, so that this merges them.
-        all_keys = np.sort(np.concatenate([keys, new_keys]), kind="stable")
-        all_keys = all_keys[np.append(True, all_keys[1:] != all_keys[:-1])[: len(all_keys)]]
-        rows, features = np.divmod(all_keys, D)
-        position = np.searchsorted(all_keys, keys)
-        mean = np.zeros(len(all_keys), self.mean.dtype)
-        variance = bounded_exp(self.log_prior)[features] * scales[rows].astype(mean.dtype)
-        mean[position], variance[position] = self.mean[old], bounded_exp(self.log_variance[old])
-        indptr = _starts(np.bincount(rows, minlength=count))
-        part = LabelWeights(indptr, features.astype(np.int32), mean.copy(), np.log(variance), self.log_prior)
-        return part, WeightsPrior(mean, 1 / variance)
-
-    def put(self, labels: NDArray[np.int64], part: LabelWeights) -> LabelWeights:
-        """Return W with the weights of some labels, in ascending order, replaced by those of `part`."""
-        lengths = np.diff(self.indptr)
-        lengths[labels] = np.diff(part.indptr)
-        # Between runs of other labels as they are: for a few labels, no more than a copy of the memory.
-        starts = np.append(0, self.indptr[labels + 1])
-        ends = np.append(self.indptr[labels], self.indptr[-1])
-
-        def merged(array: NDArray[Any], replacement: NDArray[Any]) -> NDArray[Any]:
-            others = [array[start:end] for start, end in zip(starts, ends, strict=True)]
-            blocks = np.split(replacement, part.indptr[1:-1])[: len(labels)]
-            pairs = itertools.zip_longest(others, blocks, fillvalue=replacement[:0])
-            return np.concatenate([block for pair in pairs for block in pair])
-
-        return self._replace(
-            indptr=_starts(lengths),
-            features=merged(self.features, part.features),
-            mean=merged(self.mean, part.mean),
-            log_variance=merged(self.log_variance, part.log_variance),
-        )
-
-
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def initial_label_weights(features: csr_array, labels: csr_array, bias: NDArray[Any], dtype: DTypeLike) -> LabelWeights:

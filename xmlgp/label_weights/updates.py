@@ -4,11 +4,10 @@ Given the rest of the utilities, f_ik = o_ik + w_kᵀ x_i, and pairs (i, k) with
 
     F_k = Σ_i c_ik [y_ik f̄_ik − ½ f̄_ik − log(2 cosh(½ ξ_ik))] − KL[q(w_k) ‖ p(w_k)],   ξ_ik² = E f_ik²,
 
-with y_ik ∈ {0, 1} for a pair of one point, and a prior p(w_kd) = N(a_kd, 1/π_kd). In training that is N(0, ρ_k τ_d),
-and where a model learns on it is the posterior of what was learned before. With Λ_ik = 2 c_ik λ(ξ_ik) the bound is
+with y_ik ∈ {0, 1}, and the prior p(w_kd) = N(0, 1/π_kd), 1/π_kd = ρ_k τ_d. With Λ_ik = 2 c_ik λ(ξ_ik) the bound is
 largest at the variances 1/v_kd = π_kd + Σ_i Λ_ik x_id² and at the means of the linear system
 
-    (diag(π_k) + Σ_i Λ_ik x_i x_iᵀ) m_k = π_k a_k + Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
+    (diag(π_k) + Σ_i Λ_ik x_i x_iᵀ) m_k = Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
 
 which conjugate gradient steps approach from the current means. Each of these updates raises the bound, there is no
 learning rate, and labels are independent of each other. Newton's method, with the logistic curvature in place of Λ,
@@ -30,7 +29,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.gp.expectations.closed_form import expected_softplus_and_slope
 from xmlgp.label_weights.pairs import LabelPairs
-from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior
+from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
@@ -70,14 +69,14 @@ def update_label_weights(
     offset: NDArray[Any],
     features: csr_array,
     weights: LabelWeights,
-    prior: WeightsPrior,
+    precisions: NDArray[Any],
     rounds: int,
     cg_steps: int,
 ) -> NDArray[np.float64]:
     """Update m and log v of L labels in place; return their bounds F_k before the last round, L.
 
-    The pairs have offsets o, the utilities without W x. X is weighted. Each round updates ξ, v and, by at most
-    `cg_steps` conjugate gradient steps, m.
+    The pairs have offsets o, the utilities without W x. X is weighted; the precisions are π. Each round updates ξ, v
+    and, by at most `cg_steps` conjugate gradient steps, m.
     """
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
@@ -85,7 +84,7 @@ def update_label_weights(
     target, weight = (array.astype(weights.mean.dtype, copy=False) for array in (pairs.target, pairs.weight))
     indptr = features.indptr.astype(np.int64, copy=False)
     design = _Design(indptr, features.indices.astype(np.int32, copy=False), features.data)
-    arguments = _Pairs(pairs.starts, pairs.points, target, weight, offset), design, weights, prior
+    arguments = _Pairs(pairs.starts, pairs.points, target, weight, offset), design, weights, precisions
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
     ends = np.unique([0, *np.minimum(cuts, count), count])
     run_parallel(
@@ -101,7 +100,7 @@ def _update_labels(  # noqa: C901
     pairs: _Pairs,
     design: _Design,
     weights: LabelWeights,
-    prior: WeightsPrior,
+    precisions: NDArray[Any],
     rounds: int,
     cg_steps: int,
     bounds: NDArray[np.float64],
@@ -144,8 +143,7 @@ def _update_labels(  # noqa: C901
         target = pairs.target[start : start + n]
         weight = pairs.weight[start : start + n]
         offset = pairs.offset[start : start + n]
-        center = prior.mean[base : base + d]
-        precision = prior.precision[base : base + d]
+        precision = precisions[base : base + d]
         m = np.empty(d, dtype)
         v = np.empty(d, dtype)
         for j in range(d):
@@ -165,7 +163,7 @@ def _update_labels(  # noqa: C901
             likelihood = 0.0
             for j in range(d):
                 diagonal[j] = precision[j]
-                residual[j] = precision[j] * (center[j] - m[j])
+                residual[j] = -precision[j] * m[j]
             for i in range(n):
                 s = zero
                 for e in range(rows[i], rows[i + 1]):
@@ -179,7 +177,7 @@ def _update_labels(  # noqa: C901
                     diagonal[inner[e]] += curvature[i] * values[e] * values[e]
                 likelihood += c * (target[i] * utility[i] - softplus)
             if r == rounds - 1:
-                bounds[label - first] = likelihood - _divergence(m, v, center, precision)
+                bounds[label - first] = likelihood - _divergence(m, v, precision)
             square = zero
             for j in range(d):
                 v[j] = one / diagonal[j]
@@ -234,14 +232,13 @@ def _select(points: NDArray[np.int32], design: _Design, position: NDArray[np.int
 
 
 @compiled
-def _divergence(m: NDArray[Any], v: NDArray[Any], center: NDArray[Any], precision: NDArray[Any]) -> float:
+def _divergence(m: NDArray[Any], v: NDArray[Any], precision: NDArray[Any]) -> float:
     """Return KL[q(w_k) ‖ p(w_k)] of a label."""
     real = m.dtype.type
     divergence = 0.0
     for j in range(m.size):
         ratio = precision[j] * v[j]
-        distance = m[j] - center[j]
-        divergence += real(0.5) * (precision[j] * distance * distance + ratio - real(1) - logarithm(ratio))
+        divergence += real(0.5) * (precision[j] * m[j] * m[j] + ratio - real(1) - logarithm(ratio))
     return divergence
 
 

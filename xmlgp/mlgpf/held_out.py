@@ -6,8 +6,7 @@ These are whether regression joins, the weights of dense features beside words, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -23,7 +22,6 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranking_statistics, ranks_of
 from xmlgp.mlgpf.dense_weights import UNJUDGED, DenseWeights, HeldOutPoints, judge_dense_features, pooled_parameters
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.regression.neighbours import NeighbourRegression, add_neighbours, fit_neighbours
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.method import Parameters, Problem
     from xmlgp.mlgpf.settings import MLGPFSettings
 
-__all__ = ["CALIBRATION_MOST", "HeldOutChoices", "Recalibration", "calibration_points", "without_labels_of"]
+__all__ = ["CALIBRATION_MOST", "HeldOutChoices", "calibration_points", "without_labels_of"]
 
 #: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10
@@ -98,6 +96,16 @@ def without_labels_of(labels: csr_array, points: NDArray[np.int64]) -> csr_array
     return result
 
 
+class Ranked(NamedTuple):
+    """The R highest probabilities of held-out points, before calibration, n×R, and 1 where the points have the labels.
+
+    They are what the calibration is fitted to.
+    """
+
+    probabilities: NDArray[np.float32]
+    correct: NDArray[np.uint8]
+
+
 class HeldOutStage(Inference):
     """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
 
@@ -112,7 +120,6 @@ class HeldOutStage(Inference):
         self._problem = problem
         self._features = problem.features[held_out[kept]]
         self._labels = labels[kept]
-        #: What the calibration is fitted to, of all these points.
         shape = self._labels.shape[0], min(RANKS, labels.shape[1])
         self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
 
@@ -358,8 +365,6 @@ class HeldOutChoices(HeldOutStage):
         parameters: Parameters = {}
         if calibrates:
             parameters["calibration"] = self._coefficients
-            if self._problem.settings.replays:
-                parameters |= self._ranked.parameters()
         if joins:
             if self._regression is None:
                 self._regression, _ = self._fit(self._current_parameters())
@@ -396,47 +401,3 @@ def _scales(parameters: Parameters) -> NDArray[np.float32]:
     """Return the roots of the relevances that the latent functions of words have learned."""
     scales: NDArray[np.float32] = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
     return scales
-
-
-class Recalibration(HeldOutStage):
-    """A stage of one step that goes on with the calibration where a model learns on.
-
-    It is fitted to points of the batch that the stages before left out, together with the held-out points that the
-    model keeps for it (`earlier`), of which the batch replaces a `share`. `current_parameters` returns a context of the
-    parameters of the model so far, without calibration.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        held_out: NDArray[np.int64],
-        seen_labels: csr_array,
-        earlier: Ranked,
-        share: float,
-        seed: list[int],
-        current_parameters: Callable[[], AbstractContextManager[Parameters]],
-    ) -> None:
-        super().__init__(problem, held_out, seen_labels)
-        self._current_parameters = current_parameters
-        self._earlier = earlier
-        self._share = share
-        self._seed = seed
-
-    def step(self, epoch: int, done: int) -> None:
-        """Rank the labels of the points; NumericalError if a probability is not finite."""
-        if self._labels.shape[0]:
-            with self._current_parameters() as parameters:
-                self._keep(self._rank(parameters))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that the step changes, by name."""
-        return self._ranked._asdict()
-
-    def parameters(self, epochs: int) -> Parameters:
-        """Return nothing: the calibration is `fitted` once all is learned."""
-        return {}
-
-    def fitted(self) -> Parameters:
-        """Return the calibration by parameter name, and the points that it is fitted to."""
-        ranked = self._earlier.joined(self._ranked, self._share, CALIBRATION_MOST, np.random.default_rng(self._seed))
-        return ranked.parameters() | {"calibration": fit_calibration(*ranked).coefficients}

@@ -1,4 +1,4 @@
-"""The index of labels that a trained model keeps: made at the end of training, and updated where it learns on."""
+"""The index of labels that a trained model keeps, made at the end of training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.pipeline import Preprocessed
 
-__all__ = ["with_index", "with_updated_index"]
+__all__ = ["with_index"]
 
 #: Points on which the recall is measured.
 MEASURED = 500
@@ -50,20 +50,6 @@ def with_index(
     rows = np.sort(random.choice(features.N, min(features.N, MEASURED), replace=False))
     predictor = MLGPFPredictor(settings, preprocessed, without, features.D)
     return without | _measured(index, predictor, features[rows], parameters).parameters()
-
-
-def with_updated_index(
-    settings: MLGPFSettings, preprocessed: Preprocessed, parameters: Parameters, features: Features
-) -> Parameters:
-    """Return the parameters of a model that has learned points with its index as its loadings and labels are now.
-
-    The recall is measured anew if the points are many enough.
-    """
-    index = LabelIndex.of(parameters)
-    if index is None:
-        return parameters
-    parameters = parameters | index.updated(parameters["loadings"], parameters["bias"]).parameters()
-    return with_index(settings, preprocessed, parameters, features) if features.N >= MEASURED else parameters
 
 
 def _measured(index: LabelIndex, predictor: MLGPFPredictor, features: Features, parameters: Parameters) -> LabelIndex:

@@ -10,14 +10,14 @@ import numpy as np
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
-from xmlgp.gp.inducing import Inducing, InducingPrediction, LearnedInducing
+from xmlgp.gp.inducing import Inducing, InducingPrediction
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_empty
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, newton_start, random_rows
-from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
+from xmlgp.mlgpf.method import MakeBatch, MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.stochastic import Stochastic
 from xmlgp.training.minibatches import SAMPLERS, make_batch
 
@@ -39,9 +39,6 @@ NEWTON_POINTS = 1 << 15
 #: Number of points whose coordinates are computed at a time.
 CHUNK = 2048
 
-#: Stochastic steps of learning on.
-LEARNING_STEPS = 60
-
 
 class InducingMethod(MLGPFMethod):
     """The method of MLGPF with h_p ~ GP(0, k) and inducing inputs ([S] section 3, [L] section 3).
@@ -50,7 +47,6 @@ class InducingMethod(MLGPFMethod):
     """
 
     has_label_weights = False
-    learning_steps = LEARNING_STEPS
 
     def __init__(self, settings: MLGPFSettings) -> None:
         self.settings = settings
@@ -141,19 +137,6 @@ class InducingMethod(MLGPFMethod):
         rank = loadings.shape[1]
         parameters[posterior.parameter_names[0]][:, :rank] = posterior.mean_from_alpha(weights, K_Z)
         parameters["loadings"][:, :rank] = loadings
-
-    def learning_start(
-        self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
-    ) -> LearningStart:
-        """Return where learning on begins: from the posterior of the model, which is the prior as well."""
-        latent = {name: parameters[name] for name in self.latent.parameter_names}
-        bound = Bound(LearnedInducing(self.latent.kernel, self.posterior, latent), self.expectations, {"bias"})
-        moving = {name: np.array(latent[name], order="K") for name in latent if name not in bound.fixed}
-        return LearningStart(dict.fromkeys(moving, slice(None)), coordinates, bound, latent | moving)
-
-    def whitened(self, parameters: Parameters) -> Parameters:
-        """Return a copy of the parameters."""
-        return {name: value.copy() for name, value in parameters.items()}
 
     def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
         """Return the parameters themselves."""

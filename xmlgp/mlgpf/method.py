@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.inference import Inference
 
-__all__ = ["LearningStart", "MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
+__all__ = ["MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
 
 #: The parameters of a model by name.
 Parameters: TypeAlias = dict[str, NDArray[Any]]
@@ -45,30 +45,16 @@ class Problem(NamedTuple):
     progress: Progress = silent
 
 
-class LearningStart(NamedTuple):
-    """Where the stochastic steps over a batch begin: coordinates of its points, the bound, and latent functions.
-
-    `rows` has the rows that steps change of each parameter of the model that they change.
-    """
-
-    rows: dict[str, NDArray[np.int64] | slice]
-    coordinates: Inputs | Selected
-    bound: Bound
-    parameters: Parameters
-
-
 class MLGPFMethod(Protocol):
     """One way to train the latent functions of MLGPF, made from its settings; an entry of `METHODS` names it.
 
-    The stochastic steps change parameters of their own, such as whitened ones; `whitened` and `trained` convert from
-    and to those of a model.
+    The stochastic steps change parameters of their own, such as whitened ones; `trained` converts them to those of a
+    model.
     """
 
     settings: MLGPFSettings
     #: Whether the model may have label weights.
     has_label_weights: ClassVar[bool]
-    #: Stochastic steps over a batch, where a model learns on.
-    learning_steps: ClassVar[int]
 
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
@@ -92,26 +78,6 @@ class MLGPFMethod(Protocol):
 
     def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound for minibatches of some points."""
-
-    def learning_start(
-        self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
-    ) -> LearningStart:
-        """Return where learning on begins, whose prior is the posterior of a trained model.
-
-        Parameters
-        ----------
-        features : Features, n×D
-            Weighted features of the batch.
-        coordinates : Inputs
-            Those of the batch.
-        parameters : dict
-            Those of the model, with rows for the features of the batch and with the statistics of all points.
-        N : int
-            Number of points before the batch.
-        """
-
-    def whitened(self, parameters: Parameters) -> Parameters:
-        """Return new parameters that steps change, given those of a trained model."""
 
     def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
         """Return the parameters of a trained model, given those that steps change."""

@@ -21,16 +21,14 @@ from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
-from xmlgp.mlgpf.replay import LISTED, RANKED, REPLAY, REPLAYED_DENSE, ReplayBuffer
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
-from xmlgp.prediction.predictor import Neighbours, Predictor
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.regression.neighbours import NEIGHBOURS, NeighbourPredictions, NeighbourRegression
 from xmlgp.regression.regression import (
     REGRESSION,
     REGRESSION_DENSE,
-    REGRESSION_LABELS,
     REGRESSION_SCALES,
     Regression,
     RegressionPredictions,
@@ -100,7 +98,7 @@ class MLGPFPredictor(Predictor):
 
     @functools.cached_property
     def _utilities(self) -> UtilityMoments:
-        # Arranging label weights takes time, and learning on needs no predictions.
+        # Arranging label weights takes time, and not all need predictions.
         return self._utilities_with(self._parameters["bias"])
 
     @functools.cached_property
@@ -119,7 +117,6 @@ class MLGPFPredictor(Predictor):
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         has_dense = DENSE_WEIGHTS.is_in(parameters)
-        has_replay = REPLAY.is_in(parameters)
         has_regression = REGRESSION.is_in(parameters)
         groups = {
             FACTORS: True,
@@ -129,17 +126,10 @@ class MLGPFPredictor(Predictor):
             LABEL_WEIGHTS: settings.label_weights,
             REGRESSION: None if settings.regression_points > 0 else False,
             REGRESSION_SCALES: None if has_regression else False,
-            REGRESSION_LABELS: None if has_regression else False,
             # Beside words, the regression has no dense features, except in models of earlier versions.
             REGRESSION_DENSE: None if has_regression and has_dense else False,
             JOINT: None if has_dense else False,
             NEIGHBOURS: None,
-            REPLAY: None,
-            # A sweep over all labels, if there is one, has listed negatives.
-            LISTED: has_replay and LABEL_WEIGHTS.is_in(parameters),
-            # Dense features without weight have no parameters.
-            REPLAYED_DENSE: (True if has_dense else None) if has_replay else False,
-            RANKED: None if has_replay else False,
             LABEL_INDEX: False if has_regression or NEIGHBOURS.is_in(parameters) else None,
         }
         return arrays_fit(parameters, groups, {"D": D, "K": K})
@@ -292,23 +282,6 @@ class MLGPFPredictor(Predictor):
             _scale((*linear, contributions.regression), 1 - self._neighbours.weight)
             predicted = self._neighbours.predict(weighted)
             self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
-
-    def check_neighbours(self) -> None:
-        """Raise SettingsError if the model keeps no points with dense features; see `Predictor`."""
-        if "replay.dense" not in self._parameters:
-            super().check_neighbours()
-
-    def neighbours(self, features: Features, count: int) -> Neighbours:
-        """Return the points of the replay buffer that are nearest to some points; see `Predictor`."""
-        buffer = ReplayBuffer.of(self._parameters, self.feature_count, self.label_count)
-        if buffer is None or buffer.features.dense is None or features.dense is None:
-            return super().neighbours(features, count)
-        kept = self._preprocessed.standardised(buffer.features.dense)
-        rows = _unit_rows(self._preprocessed.standardised(features.dense).values())
-        similarity = np.concatenate([_unit_rows(kept[chunk].values()) @ rows.T for chunk in kept.chunks()]).T
-        order = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
-        similarity = np.take_along_axis(similarity, order, axis=1)
-        return Neighbours(order, similarity, buffer.labels, bool((buffer.weights == 1).all()))
 
     def _moments(
         self, points: _Prepared, labels: slice, output: str

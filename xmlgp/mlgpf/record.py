@@ -31,6 +31,5 @@ MLGPF = Model(
     unset=late("xmlgp.mlgpf.train:values_of_unset"),
     faster=_faster,
     papers="[S] and [L]",
-    learn=late("xmlgp.mlgpf.learning:learn"),
     on_cluster=True,
 )

@@ -65,7 +65,7 @@ WEIGHT_SPACE = TrainingMethod(
     optimiser="adagrad",
     steps=600,
     least_epochs=8,
-    settings=("label_sample", "regression_points", "replay"),
+    settings=("label_sample", "regression_points"),
 )
 
 #: The methods, by the inducing inputs.
@@ -141,12 +141,6 @@ class MLGPFSettings(Settings):
         25_000,
         "With inducing=features, at most this many training points and at most 5000 labels, pool the utilities with "
         "those of exact GP regression on all points, unless that ranks the held-out points worse; 0 for never.",
-        minimum=0,
-    )
-    replay: int = setting(
-        200_000,
-        "With inducing=features: training points that the model contains, features and labels, so that `xmlgp learn` "
-        "can replay them; 0 for none. Of more points it contains a random sample, with most of those of rare labels.",
         minimum=0,
     )
     expectations: str = setting(
@@ -228,11 +222,6 @@ class MLGPFSettings(Settings):
     def method(self) -> TrainingMethod:
         """The `TrainingMethod` of the inducing inputs; those of settings without a data set are free by default."""
         return METHODS[self.inducing or "free"]
-
-    @property
-    def replays(self) -> bool:
-        """Whether the model keeps points."""
-        return self.replay > 0 and self.method is WEIGHT_SPACE
 
     @property
     def start_of_inducing(self) -> str:

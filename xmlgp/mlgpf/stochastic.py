@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.gp.parameters import IndexedRows
 from xmlgp.mlgpf.settings import WEIGHT_SPACE
 from xmlgp.mlgpf.sweep import PAIR_COST
 from xmlgp.training.inference import Inference
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.training.optimisers import AdaDelta, AdaGrad, Adam
 
-__all__ = ["BOUND_EVERY", "Schedule", "Stochastic", "default_rate", "optimiser_of", "training_rate"]
+__all__ = ["BOUND_EVERY", "Schedule", "Stochastic", "optimiser_of", "training_rate"]
 
 #: From so many points on, and so many for each label, the default learning rate of weight space is `LONG_RATE`: 0.1
 #: moves parameters too slowly for the few epochs there. Loadings have no prior, so those of rare labels grow too large
@@ -32,52 +31,35 @@ LONG_RATE = 0.15
 #: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
 BOUND_EVERY = 10
 
-#: One of so many steps measures gradients only, where trained parameters move on.
-MEASURING_SHARE = 10
-
 
 def optimiser_of(settings: MLGPFSettings) -> type[Adam | AdaGrad | AdaDelta]:
     """Return the class of the optimiser."""
     return OPTIMISERS[settings.optimiser or settings.method.optimiser]
 
 
-def default_rate(settings: MLGPFSettings) -> float:
-    """Return the learning rate of the settings, or by default that of their optimiser."""
-    return settings.learning_rate or optimiser_of(settings).default_rate
-
-
 def training_rate(settings: MLGPFSettings, N: int, K: int) -> float:
-    """Return the learning rate of training on N points with K labels: by default `LONG_RATE` where both are many.
-
-    Steps over a batch, where a model learns on, have `default_rate` in any case.
-    """
+    """Return the learning rate of training on N points with K labels: by default `LONG_RATE` where both are many."""
     has_many = N >= LONG_POINTS and N >= LONG_POINTS_PER_LABEL * K
     if has_many and settings.learning_rate is None and settings.method is WEIGHT_SPACE and not settings.optimiser:
         return LONG_RATE
-    return default_rate(settings)
+    return settings.learning_rate or optimiser_of(settings).default_rate
 
 
 class Schedule(NamedTuple):
     """How many stochastic steps are made: epochs with minibatches of almost equal size.
 
-    The learning rate is `rate` for half of the steps, then falls to zero. `earlier_steps` have trained the parameters
-    before.
+    The learning rate is `rate` for half of the steps, then falls to zero.
     """
 
     batch_size: int
     epochs: int
     rate: float
-    earlier_steps: int = 0
 
 
 class Stochastic(Inference):
     """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over the minibatches that `make_batch` makes of N points.
 
-    Parameters that the bound does not fix are changed in place; loadings only of the labels that are `free` (K), by
-    default of all.
-
-    Parameters that earlier steps have trained have no statistics of the optimiser. The first steps, one of
-    `MEASURING_SHARE`, make these then, and move nothing.
+    Parameters that the bound does not fix are changed in place.
     """
 
     random: np.random.Generator
@@ -93,12 +75,10 @@ class Stochastic(Inference):
         labels: csr_array,
         random: np.random.Generator,
         schedule: Schedule,
-        free: NDArray[np.bool_] | None = None,
     ) -> None:
         self.random = random
         self.epochs = schedule.epochs
         self.schedule = schedule
-        self._free = free
         self._method = method
         self._bound = bound
         self._parameters = parameters
@@ -109,7 +89,6 @@ class Stochastic(Inference):
         N = labels.shape[0]
         self.steps_per_epoch = -(-N // schedule.batch_size)
         self._steps = self.epochs * self.steps_per_epoch
-        self._measuring = -(-self._steps // MEASURING_SHARE) if schedule.earlier_steps else 0
         sizes = [len(rows) for rows in np.array_split(np.arange(N), self.steps_per_epoch)]
         #: Where each minibatch begins in the order, and the last one ends.
         self._starts = np.cumsum([0, *sizes])
@@ -135,14 +114,10 @@ class Stochastic(Inference):
         bound_needed = not done or number % BOUND_EVERY == 0
         batch = self._make_batch(order[self._starts[done] : self._starts[done + 1]], self.random)
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, bound_needed, for_step=True)
-        if self._free is not None:
-            gradients = {**gradients, "loadings": _masked(gradients["loadings"], self._free)}
         if not done:
             self._order[:] = order
         self._optimiser.step_count = number
-        if number and number == self._measuring:
-            self._optimiser.continue_from(self.schedule.earlier_steps / self._measuring)
-        rate = self.schedule.rate * falling_rate(number / self._steps) if number >= self._measuring else 0.0
+        rate = self.schedule.rate * falling_rate(number / self._steps)
         self._optimiser.step(self._parameters, gradients, rate)
         return value if bound_needed else None
 
@@ -164,13 +139,3 @@ class Stochastic(Inference):
     def parameters(self, epochs: int = 0) -> Parameters:
         """Return the parameters of the model by name; steps may change these arrays."""
         return self._method.trained(self._bound, self._parameters)
-
-
-def _masked(
-    gradient: NDArray[np.floating] | IndexedRows, free: NDArray[np.bool_]
-) -> NDArray[np.floating] | IndexedRows:
-    """Return a gradient with zeros for the labels that are not free."""
-    if isinstance(gradient, IndexedRows):
-        kept = free[gradient.indices]
-        return IndexedRows(gradient.indices[kept], gradient.values[kept])
-    return gradient * free[:, None]

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from xmlgp.label_index.clusters import LabelIndex
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.pairs import (
-    MeanPoint,
     Strata,
     latent_offsets,
     sample_size,
@@ -20,11 +19,11 @@ from xmlgp.label_weights.pairs import (
     shortlist_negatives,
     stratified_pairs,
 )
-from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
+from xmlgp.label_weights.posterior import LabelWeights, prior_scales
 from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.mlgpf.held_out import without_labels_of
-from xmlgp.mlgpf.sweep_data import Factors, SweepData, SweepPrior
+from xmlgp.mlgpf.sweep_data import Factors, SweepData
 from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Inference
 
@@ -91,9 +90,9 @@ def _shortlists(
 
 
 class _UpdateTask(NamedTuple):
-    """What label weights are updated with: W, ρ of its prior in training, and `SweepPrior`.
+    """What label weights are updated with: W, and ρ of its prior.
 
-    Pairs are made of the strata, the seed, the points to draw from and how many are drawn, and the `MeanPoint` or None.
+    Pairs are made of the strata, the seed, the points to draw from and how many are drawn.
     """
 
     factors: Factors
@@ -103,8 +102,6 @@ class _UpdateTask(NamedTuple):
     seed: list[int]
     drawn_from: NDArray[np.int32]
     sample_size: int
-    prior: SweepPrior
-    mean_point: MeanPoint | None
 
 
 def _updated_weights(
@@ -112,21 +109,11 @@ def _updated_weights(
 ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
     """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
     features, latent, loadings, bias = task.factors
-    earlier = task.prior
-    drawn = task.seed, task.drawn_from, task.sample_size, earlier.population
-    pairs = stratified_pairs(task.strata, first, last, *drawn)
-    if earlier.replayed is not None:
-        pairs = earlier.replayed.weigh(pairs, first)
-    if task.mean_point is not None:
-        pairs = task.mean_point.add_to(pairs, first, len(latent) - 1)
+    pairs = stratified_pairs(task.strata, first, last, task.seed, task.drawn_from, task.sample_size)
     offset = latent_offsets(pairs, latent, loadings[first:last], bias[first:last], OFFSET_SHARE)
     block = task.weights.block(first, last)
-    if earlier.weights is None:
-        prior = block.prior_of_training(task.scales[first:last])
-    else:
-        weights = slice(*task.weights.indptr[[first, last]])
-        prior = WeightsPrior(*(array[weights] for array in earlier.weights))
-    bounds = update_label_weights(pairs, offset, features, block, prior, rounds, CG_STEPS)
+    precision = block.prior_precision(task.scales[first:last])
+    bounds = update_label_weights(pairs, offset, features, block, precision, rounds, CG_STEPS)
     return bounds, block.mean, block.log_variance
 
 
@@ -251,23 +238,14 @@ class Sweep(Inference):
     def _update_task(self) -> _UpdateTask:
         data = self._data
         N, K = self._labels.shape
-        points = data.prior.drawn_from
-        size = sample_size(K)
-        if points is None:
-            points = np.setdiff1d(np.arange(N), self._left_out)
-        else:
-            # Each of these few is drawn nearly always.
-            size = min(size, 4 * len(points))
         return _UpdateTask(
             data.factors,
             data.weights,
             self._scales(),
             Strata.of(self._seen_labels, data.shortlist),
             [data.seed, Stream.SWEEP, self._plan.number],
-            points.astype(np.int32),
-            size,
-            data.prior,
-            data.mean_point,
+            np.setdiff1d(np.arange(N), self._left_out).astype(np.int32),
+            sample_size(K),
         )
 
     @functools.cached_property
@@ -279,11 +257,6 @@ class Sweep(Inference):
         """Return ρ, K."""
         counts = np.bincount(self._seen_labels.indices, minlength=self._labels.shape[1])
         return prior_scales(counts, self._data.factors.loadings.dtype)
-
-    @property
-    def shortlist(self) -> NDArray[np.int32]:
-        """The shortlists, once the sweep has ended."""
-        return self._data.shortlist
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""

@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from xmlgp.label_index.clusters import LabelIndex
-    from xmlgp.label_weights.pairs import MeanPoint, PairWeights
-    from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior
+    from xmlgp.label_weights.posterior import LabelWeights
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.work import Work
 
-__all__ = ["Factors", "SweepData", "SweepPrior"]
+__all__ = ["Factors", "SweepData"]
 
 #: Points whose latent functions are a block of work.
 LATENT_BLOCK = 1 << 15
@@ -48,34 +47,12 @@ class Factors(NamedTuple):
     bias: NDArray[np.floating]
 
 
-class SweepPrior(NamedTuple):
-    """What stands for earlier points in the sweeps, where a model learns on; nothing in training.
-
-    Parameters
-    ----------
-    weights : WeightsPrior, optional
-        The prior of W. Default: N(0, ρ_k τ_d), with τ that sweeps update.
-    replayed : PairWeights, optional
-        The weights of the first points, which are replayed.
-    drawn_from : ndarray, optional
-        Rows of points for pairs beside positives and shortlists. Default: all points.
-    population : int, optional
-        Number of points that those rows are a sample of.
-    """
-
-    weights: WeightsPrior | None = None
-    replayed: PairWeights | None = None
-    drawn_from: NDArray[np.int64] | None = None
-    population: int | None = None
-
-
 @dataclass(eq=False)
 class SweepData:
     """What the sweeps of a run share; `shape` is N and K.
 
     The features are weighted. `stepped` returns the parameters after stochastic steps, with Φ and b of the K labels.
-    `make_mean_point` returns the `MeanPoint`, whose row is the last one of the features, given this object. Sweeps
-    change the label weights in place.
+    Sweeps change the label weights in place.
     """
 
     work: Work
@@ -84,8 +61,6 @@ class SweepData:
     shape: tuple[int, int]
     stepped: Callable[[], Parameters]
     weights: LabelWeights
-    prior: SweepPrior = SweepPrior()
-    make_mean_point: Callable[[SweepData], MeanPoint] | None = None
 
     @functools.cached_property
     def shortlist(self) -> NDArray[np.int32]:
@@ -115,11 +90,6 @@ class SweepData:
         random = random_stream(self.seed, Stream.INDEX_POINTS)
         sample = latent[np.sort(random.choice(N, min(N, MEASURED), replace=False))]
         return measured_by_loadings(cluster_labels(loadings, bias, self.seed), loadings, bias, sample, RECALLED)
-
-    @functools.cached_property
-    def mean_point(self) -> MeanPoint | None:
-        """The `MeanPoint`, or None."""
-        return self.make_mean_point and self.make_mean_point(self)
 
 
 def _latent_means(shared: tuple[Features, LatentMap], rows: slice) -> NDArray[np.floating]:

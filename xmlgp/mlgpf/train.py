@@ -7,21 +7,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.indexing import with_index
 from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
-from xmlgp.mlgpf.replay import ReplayBuffer, bounded
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.stochastic import Schedule, Stochastic, training_rate
-from xmlgp.mlgpf.sweep import Sweep
 from xmlgp.mlgpf.weight_space import sweep_count
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop, TrainingDiverged
-from xmlgp.training.trained import HeldOut, Trained, statistics_of
+from xmlgp.training.trained import HeldOut, Trained, label_counts
 from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
@@ -85,14 +82,8 @@ class Training(Stages):
             Schedule(settings.points_in_batch(N), settings.epoch_count(N), rate or default),
         )
         later = method.later_stages(problem, steps, trained, held_out)
-        self._sweeps = [stage for stage in later if isinstance(stage, Sweep)]
         self._choices = [stage for stage in later if isinstance(stage, HeldOutChoices)]
         super().__init__([steps, *later])
-
-    @property
-    def shortlist(self) -> NDArray[np.int32] | None:
-        """The shortlists of the points from the last sweep, N×S, or None."""
-        return self._sweeps[-1].shortlist if self._sweeps else None
 
     @property
     def held_out(self) -> HeldOut | None:
@@ -138,11 +129,7 @@ def train(
         _, held_out = calibration_points(settings, labels)
         measured = features[held_out] if len(held_out) else features
         parameters = with_index(settings, preprocessed, parameters, measured)
-    parameters |= statistics_of(features, labels)
-    if settings.replays:
-        buffer = ReplayBuffer.of_points(features, labels, training.shortlist)
-        parameters |= bounded(buffer, parameters["statistics.labels"], labels.shape[0], settings).parameters()
-    return Trained(parameters, history, training.held_out)
+    return Trained(parameters | label_counts(labels), history, training.held_out)
 
 
 def _train_twice(

@@ -14,17 +14,13 @@ from scipy.sparse import csr_array
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
-from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import (
     BLOCKS,
     DENSE_WEIGHTS,
-    SPARSE,
     SPARSE_WEIGHTS,
     WeightSpace,
     WeightSpacePrediction,
-    blocks_of,
     feature_shares,
-    names_of,
     whitened_names,
 )
 from xmlgp.label_weights.pattern import used_by_default
@@ -33,7 +29,7 @@ from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.joint_steps import JointSteps
-from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
+from xmlgp.mlgpf.method import MakeBatch, MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.stochastic import Schedule, Stochastic
 from xmlgp.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.mlgpf.sweep_data import SweepData
@@ -79,14 +75,6 @@ ROUNDS = 2
 #: The same in the last sweep, which adds the held-out points.
 LAST_ROUNDS = 1
 
-#: Stochastic steps over a batch, where a model learns on.
-LEARNING_STEPS = 300
-
-#: Mean second derivative of the negative log likelihood of one point by a weight t_dp, for a feature d of the point.
-#: With 0.03 to 0.1, the labels of test points of a data set with 28,164 labels are ranked equally well after learning
-#: two batches.
-CURVATURE = 0.05
-
 #: Most labels for which exact GP regression is tried. It has few latent functions, which say little about most of many
 #: labels: with 10,405 and with 20,765 labels, the labels of held-out points were ranked worse with it.
 MOST_REGRESSED = 5000
@@ -96,7 +84,6 @@ class WeightSpaceMethod(MLGPFMethod):
     """Latent functions with a weight for each feature (`xmlgp.gp.weight_space`)."""
 
     has_label_weights = True
-    learning_steps = LEARNING_STEPS
 
     def __init__(self, settings: MLGPFSettings) -> None:
         self.settings = settings
@@ -178,13 +165,9 @@ class WeightSpaceMethod(MLGPFMethod):
         make_batch = self.batches(coordinates, labels)
         return JointSteps(self, self.bound(coordinates), parameters, make_batch, labels, random, schedule)
 
-    def bound(self, coordinates: Inputs | Selected, *prior_means: NDArray[np.floating]) -> Bound:
-        """Return the bound for minibatches of some points.
-
-        With prior means, which are the means of an earlier posterior, log a and b are fixed.
-        """
-        shares = feature_shares(coordinates.weighted(slice(None)).sparse)
-        return Bound(WeightSpace(shares, *prior_means), self.expectations, {"bias"} if prior_means else ())
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
+        """Return the bound for minibatches of some points."""
+        return Bound(WeightSpace(feature_shares(coordinates.weighted(slice(None)).sparse)), self.expectations)
 
     def initial(self, widths: Sequence[int], labels: csr_array, random: np.random.Generator) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies.
@@ -210,55 +193,6 @@ class WeightSpaceMethod(MLGPFMethod):
         weights = initial_label_weights(features.sparse, problem.labels, bias, problem.coordinates.dtype)
         seed = self.settings.seed
         return SweepData(problem.work, seed, features, problem.labels.shape, steps.parameters, weights)
-
-    def learning_start(
-        self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
-    ) -> LearningStart:
-        """Return where learning on begins: at the prior means, which are the means of the posterior so far.
-
-        Steps change only the rows of the features that the batch has, and the returned coordinates have only these
-        features. The prior of the weights of feature d is N(r, a) with r the means of the posterior so far and
-        1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature and n_d the number of earlier points
-        that have it. A dense feature counts as its mean square in the earlier points, 1/E of each, for a block of E
-        features. A feature that no earlier point has gets prior means of zero, because its weights in the model were
-        drawn at random. The whitened weights start from zero, with the variance of the posterior so far, or that of the
-        prior if that is smaller.
-        """
-        X = features.sparse
-        used, columns, counts = np.unique(X.indices, return_inverse=True, return_counts=True)
-        of_used = csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
-        rows: dict[str, NDArray[np.int64] | slice] = {}
-        latent: Parameters = {}
-        prior_means = []
-        for block in blocks_of(parameters):
-            names = names_of(block)
-            changed = used if block == SPARSE else slice(None)
-            # Mean and log variance; log a stays.
-            rows |= dict.fromkeys(names[:2], changed)
-            mean, log_variance, log_prior = (parameters[name][changed] for name in names)
-            if block == SPARSE:
-                earlier_count = parameters["statistics.features"][used] - counts
-                new = earlier_count == 0
-                mean[new] = 0
-                log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
-            else:
-                earlier_count = N / np.repeat(features.widths, features.widths)
-            log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier_count.astype(log_prior.dtype))
-            values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
-            latent |= zip(whitened_names(block), values, strict=True)
-            prior_means.append(mean)
-        local_coordinates = Inputs(features.with_sparse(of_used), None, X.dtype, sparse=True)
-        return LearningStart(rows, local_coordinates, self.bound(local_coordinates, *prior_means), latent)
-
-    def whitened(self, parameters: Parameters) -> Parameters:
-        """Return parameters that steps change, given those of a trained model; the inverse of `trained`."""
-        whitened = {name: parameters[name].copy() for name in ("loadings", "bias")}
-        for block in blocks_of(parameters):
-            mean, log_variance, log_prior = (parameters[name] for name in names_of(block))
-            scaled = mean / bounded_exp(log_prior, 0.5)[:, None]
-            values = scaled, np.minimum(log_variance - log_prior, 0), log_prior.copy()
-            whitened |= zip(whitened_names(block), values, strict=True)
-        return whitened
 
     def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""

@@ -35,11 +35,9 @@ __all__ = [
     "Preprocessed",
     "check_magnitudes",
     "find_inducing_inputs",
-    "grow",
     "standardise_features",
     "weight_features",
     "weighting_of_counts",
-    "with_columns",
 ]
 
 #: Largest length of a weighted point: its square can be summed over a hundred million points in single precision.
@@ -267,30 +265,3 @@ def check_magnitudes(sizes: Iterable[tuple[float, int]], advice: str = "choose a
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "
             f"or {advice}"
         )
-
-
-def grow(preprocessed: Preprocessed, settings: Settings, N: int, counts: NDArray[np.int64]) -> Preprocessed:
-    """Return preprocessing for all N points so far, of which n_d have feature d (`counts`, D), where a model learns on.
-
-    The basis of a subspace and inducing inputs stay as they are, with zeros for new features. Raises SettingsError if
-    features are standardised: the scale of each would change what was learned.
-    """
-    if settings.weighting == "standard":
-        raise SettingsError("a model of standardised features cannot learn on")
-    weighting = weighting_of_counts(settings.weighting, N, counts)
-    basis = preprocessed.basis
-    inducing = preprocessed.inducing
-    if basis is not None:
-        basis = np.asfortranarray(with_columns(basis, len(counts)))
-    elif inducing is not None:
-        inducing = with_columns(inducing, len(counts))
-    return preprocessed._replace(weighting=weighting, basis=basis, inducing=inducing)
-
-
-def with_columns(matrix: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return a matrix with columns of zeros added, so that it has `count`; the same matrix if it has as many."""
-    if matrix.shape[1] == count:
-        return matrix
-    grown = np.zeros((len(matrix), count), matrix.dtype)
-    grown[:, : matrix.shape[1]] = matrix
-    return grown

@@ -149,18 +149,13 @@ def fit_neighbours(features: Features, labels: csr_array, scales: NDArray[np.flo
 def add_neighbours(regression: NeighbourRegression, features: Features, labels: csr_array) -> NeighbourRegression:
     """Return the regression with more points, given their weighted features, n×D, and labels, n×K.
 
-    There may be more features and labels than before; a new feature has the relevance one. Of more than `MOST` points,
-    as many are drawn at random.
+    Of more than `MOST` points, as many are drawn at random.
     """
-    U, D = regression.features.sparse.shape
-    X = _with_columns(regression.features.sparse, features.D)
-    Y = _with_columns(regression.targets, labels.shape[1])
-    scales = np.append(regression.scales, np.ones(features.D - D, regression.scales.dtype))
-    added = _stored(scaled_features(features, scales, regression.lengthscales))
-    features = Features.stack([regression.features.with_sparse(X), added])
+    added = _stored(scaled_features(features, regression.scales, regression.lengthscales))
+    features = Features.stack([regression.features, added])
     rows = _drawn(features.N)
-    targets = stack_rows([Y, labels.astype(np.float32)])[rows]
-    return regression._replace(features=features[rows], targets=targets, scales=scales)
+    targets = stack_rows([regression.targets, labels.astype(np.float32)])[rows]
+    return regression._replace(features=features[rows], targets=targets)
 
 
 class NeighbourPredictions:
@@ -334,10 +329,6 @@ def _lengthscales(features: Features) -> NDArray[np.float32]:
     differs = variances > SMALLEST
     lengthscales = np.sqrt(np.where(differs, differs.sum() * variances, 1))
     return np.repeat(lengthscales, [1, *dense.widths]).astype(np.float32)
-
-
-def _with_columns(matrix: csr_array, count: int) -> csr_array:
-    return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], count))
 
 
 def _stored(features: Features) -> Features:

@@ -19,7 +19,6 @@ from xmlgp.regression.kernel import LENGTHSCALE, CrossCovariance, squared_norms
 __all__ = [
     "REGRESSION",
     "REGRESSION_DENSE",
-    "REGRESSION_LABELS",
     "REGRESSION_SCALES",
     "DENSE_POOL_WEIGHTS",
     "POOL_WEIGHT",
@@ -51,7 +50,6 @@ REGRESSION = ArrayGroup(
     mean=Array("K"),
 )
 REGRESSION_SCALES = ArrayGroup("regression.", scales=Array("D"))
-REGRESSION_LABELS = ArrayGroup("regression.", **csr_pattern("N K", "b", "label_indptr", "labels"))
 REGRESSION_DENSE = ArrayGroup(
     "regression.",
     dense=Array("N E"),
@@ -63,16 +61,14 @@ REGRESSION_DENSE = ArrayGroup(
 class Regression(NamedTuple):
     """The fitted arrays: the prediction at a weighted point x is π + k(x, X) α Vᵀ.
 
-    X, N×D, are weighted and scaled features; `scales`, D, are the roots of relevances, or None. Y, N×K, is None in
-    models of earlier versions. α is N×P, the weights; V is K×P, the loadings, with orthonormal columns; π is K, the
-    mean, the frequency of each label.
+    X, N×D, are weighted and scaled features; `scales`, D, are the roots of relevances, or None. α is N×P, the
+    weights; V is K×P, the loadings, with orthonormal columns; π is K, the mean, the frequency of each label.
 
     With dense features, which are one block, `lengthscales`, 1+E, are those of the words and of each dense column
     (`scaled_features`), and `pool_weight` is that of the utilities in the pool (float64); otherwise both are None.
     """
 
     features: Features
-    labels: sp.csr_array | None
     scales: NDArray[np.floating] | None
     lengthscales: NDArray[np.floating] | None
     weights: NDArray[np.floating]
@@ -85,18 +81,12 @@ class Regression(NamedTuple):
         """Return the regression among the parameters of a model with D features, or None."""
         if not REGRESSION.is_in(parameters):
             return None
-        groups = (REGRESSION, REGRESSION_SCALES, REGRESSION_LABELS, REGRESSION_DENSE)
+        groups = (REGRESSION, REGRESSION_SCALES, REGRESSION_DENSE)
         arrays = {name: array for group in groups for name, array in group.read(parameters).items()}
-        shape = (len(arrays["weights"]), len(arrays["loadings"]))
-        labels = None
-        X = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(shape[0], D))
+        X = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(len(arrays["weights"]), D))
         features = Features(X, Dense((arrays["dense"],)) if "dense" in arrays else None)
-        if "labels" in arrays:
-            stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
-            labels = sp.csr_array(stored, shape=shape)
         return cls(
             features,
-            labels,
             arrays.get("scales"),
             arrays.get("lengthscales"),
             arrays["weights"],
@@ -115,9 +105,6 @@ class Regression(NamedTuple):
             "values": X.data,
             "dense": None if dense is None else dense.arrays[0],
         }
-        if self.labels is not None:
-            arrays["label_indptr"] = self.labels.indptr.astype(np.int64)
-            arrays["labels"] = self.labels.indices.astype(np.int32)
         names = ("scales", "lengthscales", "weights", "loadings", "mean", "pool_weight")
         return REGRESSION.named(arrays | {name: getattr(self, name) for name in names})
 

@@ -26,22 +26,6 @@ class Stream(IntEnum):
     MINIBATCHES = 2
     #: Points that are sampled for each label in a sweep.
     SWEEP = 3
-    #: Steps where a model learns on.
-    LEARNING = 5
-    #: Points that join the regression where a model learns on.
-    REGRESSION_POINTS = 6
-    #: Earlier points that are replayed beside those of the batch's labels.
-    REPLAYED = 7
-    #: Points that stay in the replay buffer.
-    REPLAY_BUFFER = 9
-    #: Earlier held-out points that join those of a batch.
-    RECALIBRATION = 10
-    #: Points of a batch that are held out.
-    HELD_OUT_OF_BATCH = 11
-    #: Earlier points that get new shortlists.
-    RELISTED = 12
-    #: Earlier points that steps over all points visit where a model learns on.
-    REFINED = 13
     #: Labels by which the clusters of an index are found.
     LABEL_INDEX = 14
     #: Points on which the recall of an index is measured.

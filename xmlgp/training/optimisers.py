@@ -52,9 +52,6 @@ class _Optimiser:
             for statistic in self.statistics
         }
 
-    def continue_from(self, factor: float) -> None:
-        """Go on as if `factor` times as many steps had been made; only AdaGrad's statistics grow with the steps."""
-
     def step(
         self,
         parameters: Mapping[str, NDArray[Any]],
@@ -163,12 +160,6 @@ class AdaGrad(_Optimiser):
     statistics = ("square",)
     default_rate = 0.1
     epsilon = 1e-8
-
-    def continue_from(self, factor: float) -> None:
-        """Multiply the sums; elements that had no gradient yet stay where they are, instead of taking large steps."""
-        for sums in self.state.values():
-            sums *= sums.dtype.type(factor)
-            sums[sums == 0] = np.inf
 
     def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
         return tuple(map(dtype.type, (learning_rate, self.epsilon)))

@@ -1,47 +1,23 @@
-"""What training returns, and what learning more points starts from, the same for every model."""
+"""What training returns, the same for every model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
-from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least
 from xmlgp.metrics.intervals import Interval
-from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.settings.fields import Settings
 
-__all__ = [
-    "COUNTS",
-    "INTERVALS",
-    "MEASURED",
-    "STATISTICS",
-    "TRAIN_AGAIN",
-    "Earlier",
-    "HeldOut",
-    "Trained",
-    "add_statistics",
-    "is_history",
-]
-__all__ += ["statistics_of"]
+__all__ = ["COUNTS", "INTERVALS", "MEASURED", "HeldOut", "Trained", "is_history", "label_counts"]
 
-#: The arrays that learning on needs: how many earlier points have each label and each feature. A model of an earlier
-#: version has none.
-COUNTS = ArrayGroup("statistics.", labels=Array("K", np.int64, at_least(0)), features=Array("D", np.int64, at_least(0)))
-
-#: Their names.
-STATISTICS = tuple(COUNTS.arrays)
-
-#: Why a model of an earlier version cannot learn on.
-TRAIN_AGAIN = "the model lacks what learning on needs, because an earlier version trained it; train it again"
+#: How many training points have each label. GPC has none.
+COUNTS = ArrayGroup("statistics.", labels=Array("K", np.int64, at_least(0)))
 
 #: Fewest held-out points that can tell how far probabilities are off: calibration is judged on halves of them.
 FEWEST = 100
@@ -184,37 +160,6 @@ class Trained(NamedTuple):
     held_out: HeldOut | None = None
 
 
-SettingsOfModel = TypeVar("SettingsOfModel", bound=Settings)
-
-
-@dataclass(frozen=True)
-class Earlier(Generic[SettingsOfModel]):
-    """A trained model that will learn more points; it knows N points, D features and K labels so far."""
-
-    settings: SettingsOfModel
-    preprocessed: Preprocessed
-    parameters: Mapping[str, NDArray[Any]]
-    N: int
-    D: int
-    K: int
-
-
-def statistics_of(features: Features, labels: csr_array) -> dict[str, NDArray[np.int64]]:
-    """Return the `STATISTICS` of points by name, given X, N×D, and Y, N×K."""
-    counts = (sparse.column_sums(matrix.indices, matrix.shape[1]) for matrix in (labels, features.sparse))
-    return {name: count.astype(np.int64) for name, count in zip(STATISTICS, counts, strict=True)}
-
-
-def add_statistics(
-    parameters: Mapping[str, NDArray[Any]], statistics: Mapping[str, NDArray[np.int64]]
-) -> dict[str, NDArray[np.int64]]:
-    """Return the sum of a model's statistics and those of new points, which may have more labels and features.
-
-    Raises SettingsError if the model has none.
-    """
-    if not parameters.keys() >= set(STATISTICS):
-        raise SettingsError(TRAIN_AGAIN)
-    total = {name: count.copy() for name, count in statistics.items()}
-    for name, count in total.items():
-        count[: len(parameters[name])] += parameters[name]
-    return total
+def label_counts(labels: csr_array) -> dict[str, NDArray[np.int64]]:
+    """Return the `COUNTS` of points by name, given Y, N×K."""
+    return COUNTS.named({"labels": sparse.column_sums(labels.indices, labels.shape[1]).astype(np.int64)})
