@@ -905,8 +905,8 @@ MUTANTS = [
         "wrong condition",
         "A forged checkpoint names any file as an array, which is removed with the run.",
         "xmlgp/runs/interrupted.py",
-        "and all(is_entry(folder, entry) for entry in entries.values())",
-        "and all(isinstance(entry, dict) for entry in entries.values())",
+        "all(is_entry(Path(path), entry) for entry in entries.values())",
+        "all(isinstance(entry, dict) for entry in entries.values())",
         ("tests/runs/test_interrupted.py",),
     ),
     Mutant(

@@ -114,7 +114,7 @@ def test_a_model_is_the_same_after_training_into_a_folder_save_and_load(tmp_path
         np.testing.assert_array_equal(folder.array(array), value)
     loaded = load_estimator(str(tmp_path / "deep" / "model"))
     same_models(loaded, fitted)
-    assert loaded.get_params() == parameters_of(settings) | {"n_jobs": None}
+    assert loaded.get_params() == parameters_of(settings) | {"n_jobs": None, "keep_points": True}
     # Arrays that are mapped from a file are written and pickled like others, even over that file.
     loaded.save(tmp_path / "deep" / "model")
     reloaded = load_estimator(tmp_path / "deep" / "model")
@@ -140,34 +140,6 @@ def test_commands_read_the_folder(tmp_path, monkeypatch, models, name):
     written = read_scores("scores").matrix.toarray()
     np.testing.assert_allclose(written, probabilities[:, 1:] if name == "classes" else probabilities, rtol=1e-6)
     assert run("show", "saved").exit_code == 0
-    if name != "classes":
-        # The data and the settings are known, so there is nothing to train.
-        assert "already trained" in run("train", "train.txt", "saved", "--resume").stderr
-
-
-@pytest.mark.parametrize(("name", "output"), [("calibrated", "probability"), ("by utility", "utility")])
-def test_a_tuned_rule_is_saved_and_applied_to_the_scores_that_it_is_for(tmp_path, monkeypatch, models, name, output):
-    monkeypatch.chdir(tmp_path)
-    tuning_data = small_dataset(60, seed=5)
-    write_dataset("held.txt", tuning_data)
-    model = copy.copy(models(name)).tune(tuning_data.features.sparse, tuning_data.labels, "f1-macro")
-    assert (model.tuned_.metric, model.tuned_.output, model.tuned_.points) == ("f1-macro", "probability", 60)
-    model.save("model")
-    same_models(load_estimator("model"), model)
-    assert run("predict", "-q", "model", "held.txt", "--output", "probability", "-o", "labels").exit_code == 0
-    np.testing.assert_array_equal(listed("labels"), model.predict(tuning_data.features.sparse))
-    # The rule of the command is one for the default scores.
-    assert run("tune", "-q", "model", "held.txt").exit_code == 0
-    assert run("predict", "-q", "model", "held.txt", "-o", "labels").exit_code == 0
-    loaded = load_estimator("model")
-    assert loaded.tuned_ == ModelFolder("model").tuned
-    assert (loaded.tuned_.output, loaded.assignment_rule_) == (output, loaded.tuned_.rule)
-    np.testing.assert_array_equal(listed("labels"), loaded.predict(tuning_data.features.sparse))
-    # An estimator leaves the folder that it was loaded from as it is.
-    before = files(tmp_path / "model")
-    loaded.tune(tuning_data.features.sparse, tuning_data.labels).fit(tuning_data.features.sparse, tuning_data.labels)
-    assert loaded.tuned_ is None
-    assert files(tmp_path / "model") == before
 
 
 def listed(file):
@@ -215,7 +187,7 @@ def test_a_model_is_replaced_as_a_whole(tmp_path, models):
     models("weight space").save(path)
     same_models(load_estimator(path), models("weight space"))
     named = {entry["file"] for entry in ModelFolder(path).description["arrays"].values()}
-    assert files(path).keys() == named | {"model.json", "README.md", "notes.txt"}
+    assert files(path).keys() == named | {"model.json", "notes.txt"}
 
 
 def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, models):
@@ -229,8 +201,8 @@ def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, mode
     same_models(load_estimator(path), models("topics"))
     assert before.items() <= files(path).items()
     plans = []
-    resumed = xmlgp.train(dataset, path, settings=SETTINGS, resume=True, note=plans.append)
-    assert plans[0].startswith(f"{path}: resuming after 2 of ")
+    resumed = xmlgp.train(dataset, path, settings=SETTINGS, note=plans.append)
+    assert any(plan.startswith(f"{path}: resuming after 2 of ") for plan in plans)
     for name, array in xmlgp.train(dataset, settings=SETTINGS).parameters.items():
         np.testing.assert_array_equal(resumed.parameters[name], array)
 

@@ -93,8 +93,6 @@ class Model:
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
     notes: Callable[[Any, Dataset], Iterable[str]] = _nothing
-    #: `(settings)` → a faster choice and what it costs, in words, or None.
-    faster: Callable[[Any], str | None] = lambda settings: None
     #: `(settings, N, D, K)` → the values that unset settings have for data of this shape, by name.
     unset: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
     #: `(settings, description of the model folder)` → sentences to show after training.

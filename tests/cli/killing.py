@@ -28,10 +28,9 @@ CALLS = ("open", "fsync", "replace", "unlink")
 OPTIONS = ["-P", "3", "--epochs", "3", "--batch-size", "30", "--label-weights"]
 
 
-def train(model, *options):
+def train(model):
     # A checkpoint after most steps.
-    words = ["train", "data", str(model), *OPTIONS, "--quiet", "--checkpoint-every", "1e-9"]
-    return main([*words, *options], standalone_mode=False)
+    return main(["train", "data", str(model), *OPTIONS, "--quiet", "--checkpoint-every", "1e-9"], standalone_mode=False)
 
 
 def forked(work):
@@ -95,8 +94,6 @@ def stage(model):
     unfinished = InterruptedRun.read(model)
     if unfinished is None:
         return "not begun"
-    if not unfinished.preprocess:
-        return "preprocessing"
     if not unfinished.steps:
         return "preprocessed"
     with zipfile.ZipFile(unfinished.checkpoint.path) as archive:
@@ -129,14 +126,14 @@ def kill_training():
     # Compiles.
     train("warm")
     model, dice = Path("killed"), random.Random(0)
-    first, resumed = partial(train, model), partial(train, model, "--resume")
+    again = partial(train, model)
     total = count_calls(partial(train, "expected"))
     for number in chosen_calls(total):
         shutil.rmtree(model, ignore_errors=True)
-        status, where = killed(first, number), stage(model)
+        status, where = killed(again, number), stage(model)
         # Killed again, unless it ends before.
-        killed(resumed, dice.randrange(total - number))
-        assert ended(forked(resumed)) == 0
+        killed(again, dice.randrange(total - number))
+        assert ended(forked(again)) == 0
         yield {"call": number, "status": status, "stage": where, "differs": differences(model, "expected")}
 
 

@@ -91,10 +91,6 @@ def test_a_model_of_arrays_is_that_of_files(model):
 def test_a_folder_of_data_names_its_dense_files(model):
     expected = _scores("data/test.txt", "--dense", "data/test.npy")
     Path("data/data.yaml").write_text("dense:\n  train: [train.npy]\n  test: [test.npy]\n")
-    before = everything(Path("model"))
-    result = run("train", "data", "model", *SMALL, *TRAINED, "--resume")
-    assert (result.exit_code, result.stderr) == (0, "model: already trained; nothing to resume\n")
-    assert everything(Path("model")) == before
     assert _scores("data") == expected
     line = said(run("predict", "model", "data", "-o", "data/test.npy"), 2)
     assert line == "The output data/test.npy is the same file as the input data/test.npy; choose another output."

@@ -152,8 +152,7 @@ def test_training_keeps_the_model_and_the_run_wherever_the_disk_fails(disk, monk
             if not (lasting and code in UNCHANGING):
                 assert after.keys() <= expect | described, trial.done
             kept += bool(left and left.steps)
-            # Resuming does not replace a model.
-            done([*command, "--resume"] if left else command)
+            done(command)
         assert model_in("disk/model") == (expected, set()), trial.done
     assert kept
 

@@ -39,8 +39,8 @@ CALIBRATION = "xmlgp.mlgpf.held_out.fit_calibration"
 #: the regression, and 2 of the sweep that adds them.
 PHASES = {
     "reading": (READ, 1, None),
-    "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, "in preprocessing"),
-    "saving preprocessing": (WRITE, 1, "in preprocessing"),
+    "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, None),
+    "saving preprocessing": (WRITE, 1, None),
     "within an epoch": (STEP, 16, "after 16 of 55 steps of training"),
     "first sweep": (SWEEP, 1, "after 52 of 55 steps of training"),
     "calibration": (CALIBRATION, 1, "after 53 of 55 steps of training"),
@@ -91,14 +91,14 @@ def interrupted(result, number):
     assert all(re.match(r"model: (resuming|[a-z_]+ has no effect) ", note) for note in notes)
     if line == "interrupted":
         return None
-    found = re.fullmatch("interrupted; stopped (.*); resume with `xmlgp train data model .*`", line)
+    found = re.fullmatch("interrupted; stopped (.*); run the same command again to resume", line)
     assert found, line
     return found[1]
 
 
 def resume():
     """Resume the run and check that a model results."""
-    result = run("train", "data", "model", "--resume", "-q")
+    result = run(*TRAIN, "-q")
     assert (result.exit_code, result.output) == (0, "")
     assert ModelFolder("model").stage == "trained"
     assert InterruptedRun.read("model") is None
@@ -156,7 +156,7 @@ def test_a_signal_while_a_run_is_resumed_keeps_its_checkpoint(data):
         run(*TRAIN)
     for name in (READ, "xmlgp.training.loop.Loop._restore"):
         with signals_at(name, 1, signal.SIGTERM):
-            interrupted(run("train", "data", "model", "--resume"), signal.SIGTERM)
+            interrupted(run(*TRAIN), signal.SIGTERM)
         assert InterruptedRun.read("model").step == 6
     resume()
 
@@ -171,7 +171,7 @@ def test_the_earlier_model_stays_until_the_new_one_is_complete(data):
         assert (data / "model" / "model.json").read_bytes() == before
         assert run("predict", "-q", "model", "data").exit_code == 0
         assert_no_other_files(data / "model")
-        assert run(*TRAIN, "--resume", "-q").exit_code == 0
+        assert run(*TRAIN, "-q").exit_code == 0
         assert ModelFolder("model").settings.factors == 3
 
 
@@ -184,7 +184,7 @@ def test_a_signal_in_the_preprocess_command_leaves_no_folder(data):
 
 def test_a_second_writer_of_a_model_is_refused(data):
     with lock_model_folder("model"):
-        for command in (TRAIN, ["train", "data", "model", "--resume"], ["preprocess", "data", "model"]):
+        for command in (TRAIN, ["preprocess", "data", "model"]):
             line = said(run(*command))
             advice = "wait until it ends, or choose another folder"
             assert re.fullmatch(rf"model: process {os.getpid()} on [^ ]+ is writing this model; {advice}", line)

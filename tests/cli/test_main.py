@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.command import SMALL, run, said, spawn
+from tests.cli.command import run, said, spawn
 from xmlgp import __version__
 from xmlgp.errors import XmlgpError
 
@@ -27,13 +27,6 @@ def test_threads_limit_every_command_that_computes(workdir, monkeypatch):
     ):
         result = run(*command.split(), "--threads", "2")
         assert result.exit_code == 0, result.stderr
-
-
-def test_the_same_command_resumes_a_run_unless_it_discards_runs(interrupt, workdir):
-    options = [*SMALL, "--threads", "3"]
-    advice = f"; resume with `xmlgp train data 'a model' {' '.join(options)}`"
-    assert interrupt(3, "data", "a model", *options, "--no-resume").endswith(advice)
-    assert "resuming after 3 of " in run("train", "data", "a model", *options).stderr
 
 
 def test_version_option_prints_the_version():

@@ -32,12 +32,6 @@ def test_the_command_gives_the_model_folder_of_the_library():
         np.testing.assert_array_equal(folder.array(name), array)
 
 
-def test_the_advised_command_is_quoted_for_a_shell(tmp_path):
-    (tmp_path / "my data").symlink_to(tmp_path / "data")
-    result = run("preprocess", "my data", "my model", *SIZES)
-    assert result.stderr == "my model: preprocessed; continue with `xmlgp train 'my data' 'my model' -M 6 -R 9`\n"
-
-
 @pytest.mark.parametrize(("command", "data"), [("preprocess", "data"), ("train", "data/train.txt")])
 def test_the_folder_of_the_training_data_is_refused_as_the_model_folder(tmp_path, monkeypatch, command, data):
     before = sorted((tmp_path / "data").iterdir())

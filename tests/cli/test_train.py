@@ -14,11 +14,9 @@ from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.cli.settings_options import FLAGS
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of
-from xmlgp.runs.interrupted import Destination, plan_run
 from xmlgp.runs.train import FolderTraining
 
 pytestmark = pytest.mark.usefixtures("workdir")
@@ -45,18 +43,6 @@ def test_the_command_gives_the_model_of_the_library():
         np.testing.assert_array_equal(folder.array(name), array)
 
 
-def test_a_faster_choice_is_named_where_training_is_slow(monkeypatch):
-    monkeypatch.setattr("xmlgp.runtime.progress.SLOW", 0)
-    monkeypatch.setattr("xmlgp.runtime.progress.MEASURED", 0)
-    slow = [*SMALL, "--factors", "101"]
-    assert re.match(
-        r"model: training takes about \d+ more minutes; --factors 100 takes about half the time, and lowers ",
-        run("train", "data", "model", *slow).stderr,
-    )
-    assert "more minutes" not in run("train", "data", "model", *SMALL).stderr
-    assert run("train", "data", "model", *slow, "-q").stderr == ""
-
-
 class Stop(Exception):
     """Raised instead of training, with the settings."""
 
@@ -65,10 +51,10 @@ class Stop(Exception):
 def stopped(monkeypatch):
     """Return a function that returns the settings of `xmlgp train data model` with some options."""
 
-    def stop(training, request, resume):
-        raise Stop(plan_run(Destination(training.path), training.dataset, request, resume, print).settings)
+    def stop(training, settings, folder, run):
+        raise Stop(settings)
 
-    monkeypatch.setattr(FolderTraining, "plan", stop)
+    monkeypatch.setattr(FolderTraining, "_train", stop)
 
     def call(*options):
         with pytest.raises(Stop) as caught:
@@ -100,7 +86,6 @@ def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):
     )
     assert stopped("--recipe", "s-SMALL", "--factors", "4", "--set", "ard=true") == changed(RECIPE, factors=4, ard=True)
     assert stopped("--model", "bmlpl") == BMLPLSettings()
-    assert stopped("--model", "gpc", "--set", "standardise=false") == GPCSettings(standardise=False)
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
     assert stopped("--recipe", "some-topics", "--seed", "3") == BMLPLSettings(topics=5, seed=3)
@@ -142,13 +127,12 @@ def test_training_uses_what_preprocessing_found(stopped):
     assert stopped("--factors", "4") == changed(RECIPE, seed=6, factors=4)
 
 
-def test_a_damaged_folder_is_replaced(tmp_path):
+def test_a_damaged_model_is_replaced_only_when_asked(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.json").write_text("{")
-    result = run("train", "data", "model")
     reason = "model/model.json: this is not the description of an xmlgp model"
-    note = f"model: the existing model cannot be read and will be replaced ({reason})"
-    assert result.stderr.splitlines()[0] == note
+    assert said(run("train", "data", "model")) == f"{reason}; choose another folder, or replace it with --overwrite"
+    assert run("train", "data", "model", "--overwrite", "-q").exit_code == 0
     assert ModelFolder("model").settings == DEFAULT
 
 

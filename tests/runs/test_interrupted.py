@@ -15,12 +15,11 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
-from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
+from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runtime import zip_archives
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
-from xmlgp.training.checkpoints import CheckpointWriter
 
 SETTINGS = MLGPFSettings(
     inducing="subspace", inducing_count=6, basis_size=9, factors=3, epochs=3, batch_size=20, regression_points=0
@@ -108,20 +107,11 @@ def test_a_run_says_how_far_it_came(interrupted, tmp_path):
     assert (run.settings, run.data) == (SETTINGS, small_dataset().facts)
     assert set(run.preprocess) == {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
     assert (run.step, run.steps, run.where) == (2, 6, "after 2 of 6 steps of training")
-    assert run.seconds > 0
     assert run.cores == core_count()
     assert run.difference(run.data, SETTINGS) is None
     run = InterruptedRun.read(interrupted(steps=0))
-    assert (run.step, run.steps, run.seconds, run.where) == (0, 0, 0, "after preprocessing")
+    assert (run.step, run.steps, run.where) == (0, 0, "after preprocessing")
     assert (run.settings, len(run.preprocess)) == (SETTINGS, 3)
-
-
-def test_a_run_that_was_interrupted_in_preprocessing_is_resumed(tmp_path):
-    CheckpointWriter(tmp_path / CHECKPOINT, describe_run(small_dataset().facts, SETTINGS, {}), 1).save()
-    run = InterruptedRun.read(tmp_path)
-    assert (run.preprocess, run.where) == ({}, "in preprocessing")
-    assert xmlgp.train(small_dataset(), tmp_path, settings=SETTINGS).folder.stage == "trained"
-    assert not (tmp_path / CHECKPOINT).exists()
 
 
 def test_the_first_difference_to_another_run_is_named(interrupted):
@@ -136,38 +126,19 @@ def test_the_first_difference_to_another_run_is_named(interrupted):
     assert run.difference(run.data, BMLPLSettings()) == "with different settings (model mlgpf, now bmlpl)"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        *[
-            (lambda about, key=key: about.pop(key), "the checkpoint is damaged")
-            for key in ("data", "cores", "settings")
-        ],
-        (
-            lambda about: about.update(format_version=99, written_by="xmlgp 99.1"),
-            "written in format 99 by 'xmlgp 99.1'; this is xmlgp",
-        ),
-        (lambda about: about["settings"].update(factors=-1), "factors is -1, but must be an integer"),
-    ],
-    ids=["no data", "no cores", "no settings", "another version", "a wrong setting"],
-)
-def test_a_checkpoint_that_cannot_be_read_is_refused_with_the_reason(interrupted, change, message):
-    path = interrupted(lambda content: change(content["about"]))
-    assert refused(path).startswith(f"{path / CHECKPOINT}: {message}")
+def test_a_checkpoint_of_another_version_is_refused(interrupted):
+    path = interrupted(lambda content: content["about"].update(format_version=99))
+    assert refused(path).startswith(f"{path / CHECKPOINT}: another version of xmlgp wrote it; ")
 
 
 #: What a forged checkpoint may say of a run, and of its state.
 FORGED_ABOUT = [
-    {"data": 5}, {"data": {"learns_on": 1}}, {"preprocess": 5}, {"preprocess": ["x"]}, {"preprocess": {"a": 5}},
+    {"data": 5}, {"preprocess": ["x"]}, {"preprocess": {"a": 5}}, {"model": ["mlgpf"]}, {"settings": {"factors": -1}},
     {"preprocess": {"preprocess.idf": {"file": "../victim", "dtype": "<f4", "shape": [1]}}},
     {"preprocess": {"preprocess.idf": {"file": "arrays/../../victim", "dtype": "<f4", "shape": [1]}}},
-    {"cores": "\x1b[31m"}, {"cores": None}, {"model": ["mlgpf"]}, {"model": "other"}, {"settings": []},
-    {"written_by": "\x1b]0;title\x07"}, {"written_by": [[[[[[[[[[[["deep"]]]]]]]]]]]]},
+    {"cores": "\x1b[31m"}, {"cores": [[[[[[[[[[[["deep"]]]]]]]]]]]]},
 ]  # fmt: skip
-FORGED_STATE = [
-    {"seconds": "x"}, {"seconds": float("nan")}, {"seconds": -1.0}, {"step": None}, {"step": "\x1b[31mred"},
-    {"step": 7}, {"step": -1}, {"steps": True}, {"steps": "\x1b[2J"},
-]  # fmt: skip
+FORGED_STATE = [{"step": "\x1b[31mred"}, {"step": 7}, {"step": -1}, {"steps": True}, {"seconds": float("nan")}]
 
 
 @pytest.mark.parametrize("forged", FORGED_ABOUT, ids=str)
@@ -182,11 +153,6 @@ def test_a_forged_description_of_a_run_is_refused_and_removes_nothing_else(inter
 @pytest.mark.parametrize("forged", FORGED_STATE, ids=str)
 def test_a_forged_state_is_refused(interrupted, forged):
     assert "the checkpoint is damaged" in refused(interrupted(lambda content: content["state"].update(forged)))
-
-
-@pytest.mark.parametrize("state", [["a"], 5, "x", {}], ids=str)
-def test_a_state_that_is_none_is_refused(interrupted, state):
-    assert "the checkpoint is damaged" in refused(interrupted(lambda content: content.update(state=state)))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +177,7 @@ def test_a_file_of_the_user_among_the_arrays_is_not_removed(interrupted):
 
     path = interrupted(forge)
     (path / "arrays/notes.npy").write_text("of the user")
-    xmlgp.train(small_dataset(seed=9), path, settings=SETTINGS)
+    xmlgp.train(small_dataset(seed=9), path, settings=SETTINGS, resume=False)
     assert (path / "arrays/notes.npy").read_text() == "of the user"
 
 

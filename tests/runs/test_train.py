@@ -143,7 +143,7 @@ def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
         dataset = small_dataset(seed=1)
     elif change == "damage":
         (tmp_path / "model.json").write_text("{")
-    model = train(dataset, tmp_path, settings=settings)
+    model = train(dataset, tmp_path, settings=settings, overwrite=change == "damage")
     assert model.settings == settings
     same(model.preprocessed.inducing, preprocessed(dataset, settings).inducing)
     # Nothing of the earlier model is left.

@@ -61,19 +61,9 @@ def with_options(text: str) -> str:
 class Command(click.Command):
     """A command that prints every error of a user as one sentence."""
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,  # noqa: ANN401, as Click has it
-    ) -> click.Context:
-        """Parse the arguments, which the context keeps as `obj`, or print the help."""
-        _prepare_streams()
-        return super().make_context(info_name, args, parent, obj=list(args), **extra)
-
     def invoke(self, context: click.Context) -> object:
         """Run the parsed command, and handle its signals and errors."""
+        _prepare_streams()
         # Twice, because a second signal may arrive while the first is handled.
         with handle_signals(), _errors_shown(), _errors_shown():
             result = super().invoke(context)

@@ -10,7 +10,6 @@ from xmlgp.cli.options import (
     dense_option,
     encoder_options,
     reading_options,
-    resume_advice,
     source_of,
     threads_option,
     vocabulary_options,
@@ -46,5 +45,4 @@ def learn(model: str, data: str | None, **options: OptionValue) -> None:
     The same DATA are not learned twice, so a command that was interrupted can be run again, and resumes.
     """
     check_standard_input(data, options["vocabulary"])
-    with resume_advice(data):
-        runs.learn(model, source_of(data, options), **options)
+    runs.learn(model, source_of(data, options), **options)

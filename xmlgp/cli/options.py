@@ -8,7 +8,6 @@ import logging
 import math
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -20,7 +19,6 @@ from xmlgp.cli import with_options
 from xmlgp.errors import SettingsError
 from xmlgp.inputs.source import Source
 from xmlgp.runs.train import CHECKPOINT_SECONDS
-from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
@@ -58,8 +56,6 @@ __all__ = [
     "quiet_option",
     "reading_options",
     "source_of",
-    "resume_advice",
-    "same_command",
     "show_note",
     "threads_option",
     "vocabulary_options",
@@ -516,15 +512,6 @@ def reading_options(with_model: bool = False) -> Decorator:
     return lambda command: corpus_options(with_model)(cache_option(quiet_option(command)))
 
 
-def same_command(name: str) -> str:
-    """Return the command line that is running, with `name` as its subcommand, quoted for a shell.
-
-    `--no-resume` is left out, because it would discard what this command continues.
-    """
-    arguments = [argument for argument in click.get_current_context().obj[1:] if argument != "--no-resume"]
-    return shlex.join(["xmlgp", name, *arguments])
-
-
 def corpus_arguments() -> list[str]:
     """Return the options of a corpus that the running command was given, as arguments of another command."""
     context = click.get_current_context()
@@ -541,15 +528,3 @@ def corpus_arguments() -> list[str]:
                 for text in value if isinstance(value, tuple) else [value]:
                     arguments += [param.opts[0], text]
     return arguments
-
-
-@contextlib.contextmanager
-def resume_advice(data: str | None) -> Iterator[None]:
-    """Add to the advice of `Interrupted` the command that resumes the run, if there is something to resume."""
-    try:
-        yield
-    except Interrupted as error:
-        if error.resumable:
-            command = same_command(click.get_current_context().obj[0])
-            error.advice = f"{error.advice}; resume with `{command}`" + (" and the same input" if data == "-" else "")
-        raise

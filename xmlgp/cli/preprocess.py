@@ -14,7 +14,6 @@ from xmlgp.cli.options import (
     encoder_options,
     overwrite_option,
     reading_options,
-    same_command,
     source_of,
     threads_option,
     work_of,
@@ -56,4 +55,4 @@ def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: O
     """
     with work_of(cluster, note) as work:
         folder = runs.preprocess(source_of(data, options), model, note=note, work=work, **options)
-    note(f"{model}: {folder.stage}; continue with `{same_command('train')}`")
+    note(f"{model}: {folder.stage}; continue with `xmlgp train` on the same data")

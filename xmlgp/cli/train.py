@@ -16,7 +16,6 @@ from xmlgp.cli.options import (
     encoder_options,
     overwrite_option,
     reading_options,
-    resume_advice,
     source_of,
     threads_option,
     vocabulary_options,
@@ -33,10 +32,7 @@ __all__ = ["train"]
 @click.argument("model", type=NonEmptyPath())
 @settings_options()
 @click.option(
-    "--resume/--no-resume",
-    default=None,
-    help="Resume the interrupted run in MODEL with its settings, or discard it and start a new one. With neither, "
-    "resume a run of the same data and settings, and fail if another run of a minute or more would be discarded.",
+    "--no-resume", is_flag=True, help="Discard an interrupted run in MODEL, rather than resuming it with these options."
 )
 @overwrite_option
 @click.option(
@@ -53,7 +49,7 @@ __all__ = ["train"]
 @reading_options()
 @encoder_options()
 @threads_option
-def train(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
+def train(data: str, model: str, cluster: Cluster, note: Note, no_resume: bool, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a corpus of documents with labels (.csv, .jsonl and other formats that `xmlgp vectorize` reads), a file of
@@ -73,14 +69,13 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     keeps the URIs and the preferred labels, by which commands name the labels.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
-    settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
+    settings. The same command resumes an interrupted run from its last checkpoint, and ends in the same model.
 
     \b
     More examples:
-      xmlgp train data/bibtex models/bibtex --resume
       xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --dense embeddings.npy
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159
     """
     check_standard_input(data, options["vocabulary"])
-    with resume_advice(data), work_of(cluster, note) as work:
-        runs.train(source_of(data, options), model, note=note, work=work, **options)
+    with work_of(cluster, note) as work:
+        runs.train(source_of(data, options), model, resume=not no_resume, note=note, work=work, **options)

@@ -19,7 +19,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.training.trained import HeldOut, is_history
 from xmlgp.version import __version__
 
-__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "NotADescription", "is_data", "plain_classes"]
+__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "is_data", "plain_classes"]
 __all__ += ["description_bytes", "read_description", "write_description"]
 
 #: Incremented whenever an older xmlgp could not read what is written.
@@ -38,10 +38,6 @@ INT64_MAX = 2**63 - 1
 
 #: Most characters of the name of a class: NumPy has as many for each point that is predicted.
 LONGEST = 1000
-
-
-class NotADescription(ModelFolderError):
-    """A file `model.json` has JSON, but of another program."""
 
 
 def write_description(path: Path, description: dict[str, Any]) -> None:
@@ -73,8 +69,7 @@ def read_description(path: Path) -> dict[str, Any]:
     except ValueError:
         description = None
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
-        kind = ModelFolderError if description is None else NotADescription
-        raise kind(f"{file}: this is not the description of an xmlgp model")
+        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     version = description.get("format_version")
     # True equals 1.
     if type(version) is not int or version != FORMAT_VERSION:

@@ -11,8 +11,9 @@ from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_err
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_widths
 from xmlgp.model_folder.arrays import remove
-from xmlgp.runs.interrupted import Request, readable_run
+from xmlgp.runs.interrupted import readable_run
 from xmlgp.runs.kept_points import points_from
+from xmlgp.runs.requests import Request
 from xmlgp.runs.train import CHECKPOINT_SECONDS, FolderTraining, train_in_memory
 from xmlgp.runs.trained_model import TrainedModel, held, write_model
 from xmlgp.runtime.plurals import counted
@@ -124,13 +125,11 @@ def _train_again(
     path = model.folder.path
     training = FolderTraining(path, points, names, CHECKPOINT_SECONDS, reporter, THIS_MACHINE, facts=facts)
     run = readable_run(path)
-    # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
-    plan = training.plan(Request(model.settings, overwrite=True), None if run and run.data == points.facts else False)
-    if plan is None:
-        raise TypeError("a model is only left as it is if a run is to be resumed")
     sizes = [counted(points.shape[i], noun) for i, noun in enumerate(("point", "feature", "label"))]
     training.note(f"training again on all {sizes[0]}, with {sizes[1]} and {sizes[2]}")
-    return training.run(plan)
+    # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
+    is_same = run is not None and run.difference(points.facts, model.settings) is None
+    return training.run(Request(model.settings), resume=is_same, overwrite=True)
 
 
 def _remove_finished_run(model: TrainedModel) -> None:

@@ -12,38 +12,36 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
-from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
+from xmlgp.model_folder.arrays import remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, Recipe, default_model
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
-    Destination,
     InterruptedRun,
-    Request,
-    RunPlan,
-    check_recipe_is_known,
     describe_run,
-    plan_run,
+    discard_run,
     protected_arrays,
+    readable_run,
+    run_to_resume,
     what_is_left,
 )
 from xmlgp.runs.kept_points import arrays_of_points
+from xmlgp.runs.requests import Request, check_recipe_is_known, model_to_replace
 from xmlgp.runs.trained_model import (
     TrainedModel,
-    load,
     named_arrays,
     next_commands,
     preprocessed_from,
     stored_preprocessing,
     write_model,
 )
-from xmlgp.runtime.progress import Progress, Reporter, tell_if_slow
+from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
-from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter
+from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = ["CHECKPOINT_SECONDS", "FolderTraining", "check_training", "preprocess", "train", "train_in_memory"]
@@ -79,7 +77,7 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
     for text in notes:
         reporter.note(f"{path}: {text}")
     with lock_model_folder(path):
-        Destination(Path(path)).check_overwriting(dataset, overwrite)
+        model_to_replace(Path(path), dataset, overwrite)
         check_training(dataset, chosen, work)
         return ModelFolder.write(
             path,
@@ -100,7 +98,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     dense: DenseFeatures | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: Recipe | None = None,
-    resume: bool | None = None,
+    resume: bool = True,
     overwrite: bool = False,
     keep_points: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -129,14 +127,13 @@ def train(  # noqa: PLR0913, which are the options of the command
         Dense features beside the others, such as embeddings, a row for each point: a .npy file, a .npz file with one
         array or a CSR matrix, or an array. Default: those that `data.yaml` in a data folder names.
     settings : mapping, optional
-        Settings by name, see `xmlgp settings`, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
+        Settings by name, see docs/settings.md, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
         is taken as it is.
     recipe : str or path, optional
         Named settings of the catalogue, or a file of settings (.yaml), which `settings` override.
-    resume : bool, optional
-        True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False: discard
-        an interrupted run. None: resume an interrupted run of the same data and settings; another one is discarded, but
-        an error if it took a minute or more.
+    resume : bool
+        Whether an interrupted run in the folder resumes, which must have the same data and settings, rather than being
+        discarded.
     overwrite : bool
         Whether to replace a trained model of other data in the folder, which is otherwise an error. A model of the same
         data is replaced either way.
@@ -163,8 +160,8 @@ def train(  # noqa: PLR0913, which are the options of the command
         For settings that are not allowed or contradict what is to be resumed, for points that the model cannot be
         trained on, or training that does not fit into memory.
     ModelFolderError
-        If another process is writing the folder, an interrupted run is damaged or worth keeping, or a model of other
-        data is there.
+        If another process is writing the folder, an interrupted run is damaged or another one, or a model of other data
+        is there.
     NumericalError
         If training diverges.
     ClusterError
@@ -181,13 +178,11 @@ def train(  # noqa: PLR0913, which are the options of the command
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
     dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
     names = name_labels(names, known, note=reporter.note)
-    request = Request(settings or {}, recipe, default_model(data_format), overwrite)
+    request = Request(settings or {}, recipe, default_model(data_format))
     if path is not None:
         training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work, keep_points)
         with lock_model_folder(path):
-            plan = training.plan(request, resume)
-            model = training.run(plan) if plan else None
-        return model or load(path)
+            return training.run(request, resume, overwrite)
     chosen, notes = request.settings(dataset)
     for text in notes:
         reporter.note(text)
@@ -267,30 +262,23 @@ class FolderTraining:
         """Note a message about the folder."""
         self.reporter.note(f"{self.path}: {text}")
 
-    def plan(self, request: Request, resume: bool | None) -> RunPlan | None:
-        """Return what is to be done, or None if the model is trained as asked; see `plan_run`."""
-        notes: list[str] = []
-        plan = plan_run(Destination(self.path), self.dataset, request, resume, notes.append)
-        if plan:
-            # Before it is said that an interrupted run is discarded.
-            check_training(self.dataset, plan.settings, self.work)
+    def run(self, request: Request, resume: bool, overwrite: bool) -> TrainedModel:
+        """Train, write the model and return it, and say how it went."""
+        interrupted = readable_run(self.path) if resume else None
+        # A run on these data has been allowed to replace the model.
+        is_resumed = interrupted is not None and interrupted.data == self.dataset.facts
+        folder = model_to_replace(self.path, self.dataset, overwrite, is_resumed)
+        settings, notes = request.settings(self.dataset, folder)
+        check_training(self.dataset, settings, self.work)
         for text in notes:
             self.note(text)
-        return plan
-
-    def run(self, plan: RunPlan) -> TrainedModel:
-        """Train, write the model and return it, and say how it went."""
-        record = MODELS[plan.settings.model]
-        progress = self.reporter.progress
-        if faster := record.faster(plan.settings):
-
-            def tell(seconds: float) -> None:
-                self.note(f"training takes about {seconds / 60:.0f} more minutes; {faster}")
-
-            progress = tell_if_slow(progress, "train", tell)
+        if resume:
+            interrupted = run_to_resume(self.path, self.dataset.facts, settings, self.note)
+        else:
+            discard_run(self.path)
         began = time.perf_counter()
         with what_is_left(self.path, self.note):
-            model = self._train(plan, progress)
+            model = self._train(settings, folder, interrupted)
         took = f"trained in {time.perf_counter() - began:.1f} s"
         held_out = model.held_out
         # The best of a single label is no measure.
@@ -300,74 +288,49 @@ class FolderTraining:
             for text in filter(None, (worth, held_out.reliability())):
                 self.note(text)
         description = model.folder.description if model.folder else {}
-        for text in record.review(model.settings, description):
+        for text in MODELS[settings.model].review(settings, description):
             self.note(text)
         self.note(next_commands(self.path, self.dataset.facts, self.names))
         return model
 
-    def _train(self, plan: RunPlan, progress: Progress) -> TrainedModel:
+    def _train(self, settings: Settings, folder: ModelFolder | None, run: InterruptedRun | None) -> TrainedModel:
         """Train and write the model; what fails leaves the earlier model, and a run that can be resumed."""
-        resumed = plan.interrupted
-        # Whether the folder holds a run to resume, even if this one fails before its first checkpoint.
-        is_resumable = bool(resumed and resumed.preprocessed)
-        checkpoint = resumed.checkpoint if resumed and resumed.steps else None
-        written: dict[str, Any] = {}
+        progress = self.reporter.progress
         checkpoints = None
-        if plan.discarded:
-            # Nothing names its arrays once the checkpoint is gone.
-            _remove(self.path, plan.discarded.preprocess)
         try:
-            preprocessed, entries = self._preprocessed(plan, written, progress)
-            if self.checkpoint_seconds or checkpoint:
-                checkpoints = self._writer(plan.settings, entries, checkpoint)
-                if not is_resumable:
+            preprocessed, entries = self._preprocessed(settings, folder, run)
+            if self.checkpoint_seconds or run:
+                about = describe_run(self.dataset.facts, settings, entries)
+                state = run.checkpoint if run and run.steps else None
+                checkpoints = CheckpointWriter(self.path / CHECKPOINT, about, self.checkpoint_seconds, state)
+                if run is None:
                     checkpoints.save()
             model = _trained(
-                self.dataset,
-                plan.settings,
-                preprocessed,
-                self.names,
-                progress,
-                self.work,
-                self.keep_points,
-                checkpoints,
+                self.dataset, settings, preprocessed, self.names, progress, self.work, self.keep_points, checkpoints
             )
             model = replace(model, **self.facts)
             workers = {"workers": self.work.workers} if self.work.workers else {}
-            folder = write_model(model, self.path, entries, **workers)
+            written = write_model(model, self.path, entries, **workers)
         except BaseException as error:
-            # An interruption leaves what a checkpoint names.
-            is_useless = isinstance(error, Exception) or not self.checkpoint_seconds
-            if is_useless and not (is_resumable or (checkpoints and checkpoints.has_state)):
-                _remove(self.path, written)
+            is_useless = isinstance(error, Exception) or checkpoints is None
+            if is_useless and not (run or (checkpoints and checkpoints.has_state)):
+                discard_run(self.path)
             raise
         remove([self.path / CHECKPOINT], ())
-        return replace(model, folder=folder)
+        return replace(model, folder=written)
 
     def _preprocessed(
-        self, plan: RunPlan, written: dict[str, Any], progress: Progress
+        self, settings: Settings, folder: ModelFolder | None, run: InterruptedRun | None
     ) -> tuple[Preprocessed, Mapping[str, Any]]:
-        """Return the preprocessing of an earlier run or a new one, and the entries of its arrays in the folder.
-
-        Those of a new one are also put into `written`.
-        """
-        resumed = plan.interrupted
-        if resumed and resumed.preprocessed:
-            return _left_by(self.path, resumed), resumed.preprocess
-        if self.checkpoint_seconds:
-            # From now on it is known what is to be trained.
-            self._writer(plan.settings, {}).save()
-        if plan.preprocessed:
-            return stored_preprocessing(plan.preprocessed), plan.preprocessed.entries("preprocess.")
-        preprocessed = preprocess_data(self.dataset, plan.settings, progress, self.work)
-        write_arrays(self.path, named_arrays(preprocessed), written)
-        return preprocessed, written
-
-    def _writer(
-        self, settings: Settings, entries: Mapping[str, Any], checkpoint: Checkpoint | None = None
-    ) -> CheckpointWriter:
-        about = describe_run(self.dataset.facts, settings, entries)
-        return CheckpointWriter(self.path / CHECKPOINT, about, self.checkpoint_seconds, checkpoint)
+        """Return the preprocessing of an earlier run or a new one, and the entries of its arrays in the folder."""
+        if run:
+            return _left_by(self.path, run), run.preprocess
+        if folder and folder.settings.preprocess_part() == settings.preprocess_part():
+            return stored_preprocessing(folder), folder.entries("preprocess.")
+        preprocessed = preprocess_data(self.dataset, settings, self.reporter.progress, self.work)
+        entries: dict[str, Any] = {}
+        write_arrays(self.path, named_arrays(preprocessed), entries)
+        return preprocessed, entries
 
 
 def _left_by(path: Path, run: InterruptedRun) -> Preprocessed:
@@ -376,15 +339,3 @@ def _left_by(path: Path, run: InterruptedRun) -> Preprocessed:
         return preprocessed_from(path, run.settings, run.data, run.preprocess, CHECKPOINT)
     except ModelFolderError as error:
         raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from error
-
-
-def _remove(path: Path, entries: Mapping[str, Any]) -> None:
-    """Remove the checkpoint in a folder, and the files of those arrays that the model in it does not name."""
-    try:
-        named = {entry["file"] for entry in ModelFolder(path).entries("").values()}
-    except ModelFolderError:
-        named = set()
-    except OSError:  # unknown, so no array is removed
-        entries = {}
-    files = {entry["file"] for entry in entries.values()} - named
-    remove([path / CHECKPOINT, *(path / file for file in files if is_array_file(file))], ())

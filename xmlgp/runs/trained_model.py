@@ -19,7 +19,7 @@ from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.training_data import Known
 from xmlgp.model import Topic
 from xmlgp.model_folder.arrays import read_array
-from xmlgp.model_folder.description import NotADescription, plain_classes
+from xmlgp.model_folder.description import plain_classes
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.model_folder.words import names_of_blocks
@@ -27,7 +27,7 @@ from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
+from xmlgp.runs.interrupted import protected_arrays, readable_run
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
@@ -125,14 +125,11 @@ class TrainedModel:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
 
         A model in it is replaced as a whole; an interrupted run stays. ModelFolderError if another process is writing
-        the folder, or its model.json is of another program; SettingsError if it cannot hold the names of two classes.
+        the folder, or its model.json cannot be read; SettingsError if it cannot hold the names of two classes.
         """
-        try:
+        if ModelFolder.exists(path):
+            # What is not a model is not replaced.
             ModelFolder(path)
-        except NotADescription as error:
-            raise ModelFolderError(f"{error}; choose another folder") from None
-        except ModelFolderError:
-            pass
         with lock_model_folder(path):
             write_model(self, path)
 
@@ -224,7 +221,7 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
     # The lock would create a folder.
     ModelFolder(path)
-    with lock_model_folder(path), model_is_left(path):
+    with lock_model_folder(path):
         yield open_model(ModelFolder(path))
 
 
