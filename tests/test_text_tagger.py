@@ -242,7 +242,7 @@ def test_model_selection_takes_lists_of_names(kind):
 
 def test_parameters_are_those_of_scikit_learn(tagger):
     fresh = TextTagger()
-    names = "classifier", "vectorizer", "encoder", "random_state", "n_jobs"
+    names = "classifier", "vectorizer", "random_state", "n_jobs"
     assert fresh.get_params(deep=False) == dict.fromkeys(names)
     nested = TextTagger(BMLPLClassifier(), TfidfVectorizer()).set_params(classifier__topics=3, vectorizer__min_df=2)
     assert (nested.classifier.topics, nested.vectorizer.min_df) == (3, 2)

@@ -114,7 +114,7 @@ def test_training_does_not_drop_the_dense_features_of_preprocessing(dense):
     for options, present in ([], "have none"), (["--dense", "other.npy"], "have dense features of width 1"):
         assert said(run("train", *files, *SMALL, *options)) == (
             f"model: the points were preprocessed with dense features of width 4, but now {present}; give the same by "
-            "--dense FILE or --encoder NAME, or have them preprocessed again by --overwrite"
+            "--dense FILE, or have them preprocessed again by --overwrite"
         )
     assert everything(Path("model")) == before
     # Other points are preprocessed again, as without dense features.

@@ -8,7 +8,6 @@ from xmlgp.cli.options import (
     OptionValue,
     check_standard_input,
     dense_option,
-    encoder_options,
     reading_options,
     source_of,
     threads_option,
@@ -25,7 +24,6 @@ __all__ = ["learn"]
 @vocabulary_options
 @dense_option
 @reading_options(with_model=True)
-@encoder_options(with_model=True)
 @threads_option
 def learn(model: str, data: str | None, **options: OptionValue) -> None:
     """Train the model in the folder MODEL again, with its settings, on the points that it keeps and those of DATA.

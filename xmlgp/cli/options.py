@@ -50,7 +50,6 @@ __all__ = [
     "corpus_arguments",
     "corpus_options",
     "dense_option",
-    "encoder_options",
     "label_count",
     "overwrite_option",
     "quiet_option",
@@ -365,31 +364,6 @@ def corpus_options(with_model: bool = False) -> Decorator:
     return decorate
 
 
-def encoder_options(with_model: bool = False) -> Decorator:
-    """Add `--encoder` and `--download`; an empty name is refused. See `corpus_options`."""
-    options = [
-        click.option(
-            "--encoder",
-            metavar="NAME|PATH",
-            help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
-            "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
-            f"'xmlgp[encode-transformers]'.  [default: none{OR_KNOWN if with_model else ''}]",
-        ),
-        click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine."),
-    ]
-
-    def decorate(command: Function) -> Function:
-        @functools.wraps(command)
-        def wrapped(encoder: str | None, **options: OptionValue) -> object:
-            if encoder == "":
-                raise click.UsageError("--encoder is empty.")
-            return command(encoder=encoder, **options)
-
-        return add_options(wrapped, options)
-
-    return decorate
-
-
 #: The options that `analysis_options` adds.
 ANALYSIS = [
     click.option(
@@ -499,11 +473,7 @@ def dense_option(command: Function) -> Function:
 
 def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
     """Return the points in a file, read as the options of a command say; these are removed from `options`."""
-    source_options = {
-        name: options.pop(name)
-        for name in ("dense", "corpus", "analysis", "encoder", "download", "cache")
-        if name in options
-    }
+    source_options = {name: options.pop(name) for name in ("dense", "corpus", "analysis", "cache") if name in options}
     return Source(data, **source_options)
 
 

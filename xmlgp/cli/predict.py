@@ -17,7 +17,6 @@ from xmlgp.cli.options import (
     cluster_options,
     corpus_options,
     dense_option,
-    encoder_options,
     label_count,
     quiet_option,
     source_of,
@@ -122,7 +121,6 @@ __all__ = ["predict"]
 @cluster_options
 @dense_option
 @corpus_options(with_model=True)
-@encoder_options(with_model=True)
 @quiet_option
 @threads_option
 def predict(

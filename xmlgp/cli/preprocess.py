@@ -11,7 +11,6 @@ from xmlgp.cli.options import (
     analysis_options,
     cluster_options,
     dense_option,
-    encoder_options,
     overwrite_option,
     reading_options,
     source_of,
@@ -33,7 +32,6 @@ __all__ = ["preprocess"]
 @analysis_options
 @dense_option
 @reading_options()
-@encoder_options()
 @threads_option
 def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.

@@ -11,7 +11,6 @@ from xmlgp.cli.options import (
     OptionValue,
     check_standard_input,
     dense_option,
-    encoder_options,
     reading_options,
     source_of,
     threads_option,
@@ -53,7 +52,6 @@ __all__ = ["report"]
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @dense_option
 @reading_options(with_model=True)
-@encoder_options(with_model=True)
 @threads_option
 def report(model: str, data: str, out: str, train: str | None, label_names: str | None, **options: OptionValue) -> None:
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').

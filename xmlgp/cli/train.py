@@ -13,7 +13,6 @@ from xmlgp.cli.options import (
     checkpoint_option,
     cluster_options,
     dense_option,
-    encoder_options,
     overwrite_option,
     reading_options,
     source_of,
@@ -47,7 +46,6 @@ __all__ = ["train"]
 @vocabulary_options
 @dense_option
 @reading_options()
-@encoder_options()
 @threads_option
 def train(data: str, model: str, cluster: Cluster, note: Note, no_resume: bool, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.

@@ -25,7 +25,7 @@ from xmlgp.estimators.features import check_feature_count, split_features, unlab
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator
-from xmlgp.inputs.kinds import FilePath, is_matrix
+from xmlgp.inputs.kinds import is_matrix
 from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.assignment import AssignmentRule
@@ -33,7 +33,6 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.encoder import open_encoder
 from xmlgp.text.fitted_vectorizer import FittedVectorizer
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
@@ -63,8 +62,6 @@ class TextTagger(BaseEstimator):
         What maps texts to features. By default, or with an `xmlgp.text.analysis.Analysis`, words are counted as
         `xmlgp vectorize` does. An estimator is any transformer of scikit-learn that takes texts, such as
         `TfidfVectorizer`; `fit` clones it, and it receives each X as it is.
-    encoder : str or path, optional
-        The encoder that computes an embedding of each text, beside its words; see `xmlgp.train`.
     random_state : int or RandomState, optional
     n_jobs : int, optional
         As for `MLGPFClassifier`; None keeps those of `classifier`.
@@ -97,13 +94,11 @@ class TextTagger(BaseEstimator):
         classifier: Classifier | None = None,
         vectorizer: Analysis | Any = None,
         *,
-        encoder: FilePath | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
         self.classifier = classifier
         self.vectorizer = vectorizer
-        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -174,10 +169,6 @@ class TextTagger(BaseEstimator):
         """
         vectorizer = Analysis() if self.vectorizer is None else self.vectorizer
         is_text = not (X is None or is_matrix(X))
-        if self.encoder is not None:
-            if not (is_text and isinstance(vectorizer, Analysis)):
-                raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
-            vectorizer = vectorizer._replace(encoder=open_encoder(self.encoder))
         if X is None:
             return None, Names([])
         if not isinstance(vectorizer, Analysis):
@@ -343,14 +334,13 @@ class TextTagger(BaseEstimator):
         names = classifier.names_
         if names.labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
-        vectorizer = encoder = None
+        vectorizer = None
         if isinstance(names.vectorizer, WordCounts):
-            analysis = names.vectorizer.analysis._replace(encoder=None)
+            analysis = names.vectorizer.analysis
             vectorizer = None if analysis == Analysis() else analysis
-            encoder = names.vectorizer.encoder.name if names.vectorizer.encoder else None
         elif names.vectorizer:
             vectorizer = clone(names.vectorizer.estimator)
-        return cls(clone(classifier), vectorizer, encoder=encoder)._set_fitted(classifier)
+        return cls(clone(classifier), vectorizer)._set_fitted(classifier)
 
     @property
     def n_features_in_(self) -> int:

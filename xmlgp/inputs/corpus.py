@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, no_points, stack, widened
 from xmlgp.data.dense_files import DenseRows
-from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError, SettingsError
@@ -39,10 +38,9 @@ Reader: TypeAlias = "LineReader | TableFile | DocumentFolder"
 class Corpus:
     """An open corpus; each method reads its documents, and raises DataFormatError if one is malformed."""
 
-    def __init__(self, reader: Reader, options: CorpusOptions, cache: bool, reporter: Reporter) -> None:
+    def __init__(self, reader: Reader, options: CorpusOptions, reporter: Reporter) -> None:
         self.reader = reader
         self._options = options
-        self._cache = cache
         self._reporter = reporter
         self.path = reader.path
 
@@ -63,7 +61,7 @@ class Corpus:
         earlier_label_count = len(labels.names)
         documents = self._documents(vectorizer.columns)
         documents = note_texts(documents, self.path, vectorizer.analysis.analyzer, self._reporter.note)
-        corpus = vectorize(documents, self.path, vectorizer, labels, True, self._cache, self._reporter.progress)
+        corpus = vectorize(documents, self.path, vectorizer, labels, True, self._reporter.progress)
         check_vocabulary(corpus, self.path)
         note_case(corpus.labels, earlier_label_count, self.path, self._reporter.note)
         dataset = corpus.dataset()
@@ -92,15 +90,8 @@ class Corpus:
         labels = LabelNumbers(known.names.labels or (), known.names.same) if labelled else LabelNumbers()
         documents = read_documents(self.reader, options, vectorizer.columns, labelled, self._reporter.note)
         progress = self._reporter.progress
-
-        def features(texts: Sequence[str]) -> Features:
-            return vectorizer.features(texts, self._cache, progress)
-
-        read = points_of(documents, self.path, features, labels, progress, self.reader.waits)
-        widths = [vectorizer.encoder.width or 0] if vectorizer.encoder else []
-        return DocumentStream(
-            read, vectorizer.D, labels.names, widths, vectorizer.finds_words, beside, self.reader.waits
-        )
+        read = points_of(documents, self.path, vectorizer.features, labels, progress, self.reader.waits)
+        return DocumentStream(read, vectorizer.D, labels.names, vectorizer.finds_words, beside, self.reader.waits)
 
     def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None], list[int]]:
         """Return Y, N×K, the names of labels in order, and the identifiers and lines of documents, without texts."""

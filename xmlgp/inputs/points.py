@@ -165,12 +165,11 @@ class DocumentStream(PointStream):
         read: Iterator[tuple[list[Document], Dataset]],
         D: int,
         labels: list[str],
-        widths: Sequence[int],
         finds_words: bool,
         beside: DenseRows | None,
         waits: Callable[[], bool],
     ) -> None:
-        super().__init__(D, len(labels), labels, widths, beside, waits)
+        super().__init__(D, len(labels), labels, beside=beside, waits=waits)
         self._blocks = self._of_documents(read, finds_words)
         self._spooled: tuple[Spool, dict[int, DataFormatError]] | None = None
 

@@ -28,7 +28,6 @@ from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import is_corpus, open_corpus
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.encoder import open_encoder
 from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.names import Names
 
@@ -76,11 +75,6 @@ class Source:
         Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
         Which words of texts are features of a new model. Default: all single words.
-    encoder : path, optional
-        The encoder that computes an embedding of each text, a dense block beside the words: a folder, or a name on
-        Hugging Face. For a trained model, it says where its encoder is now. See docs/text.md.
-    download : bool
-        Whether to download the encoder if it is neither a folder nor in the cache of Hugging Face.
     cache : bool
         Whether to keep a parsed copy of a file, and to use it while the file is unchanged.
     """
@@ -90,8 +84,6 @@ class Source:
     dense: DenseFeatures | None = None
     corpus: CorpusOptions | None = None
     analysis: Analysis | None = None
-    encoder: FilePath | None = None
-    download: bool = False
     cache: bool = True
 
     @classmethod
@@ -148,15 +140,14 @@ class Source:
         """
         self.check()
         source, rows = self.without_dense("train", None)
-        analysis = self._analysis()
         with source._open("train", None, reporter) as opened:
             source._check_training_file(folder, reporter)
-            return opened.training(analysis, same).beside(rows)
+            return opened.training(self.analysis, same).beside(rows)
 
     def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
         """Return the points for a model to learn, with its names extended by new words and labels."""
         self.check()
-        source, rows = self._prepared("train", known)
+        source, rows = self.without_dense("train", known)
         with source._open("train", known, reporter) as opened:
             source._check_training_file(known.folder)
             return opened.more(known).beside(rows)
@@ -167,7 +158,7 @@ class Source:
         In a folder they are those of the file of a `part`, see `locate`.
         """
         self.check(labels_needed=False)
-        source, rows = self._prepared(part, known)
+        source, rows = self.without_dense(part, known)
         with source._open(part, known, reporter) as opened:
             return opened.known(known).beside(rows)
 
@@ -187,7 +178,7 @@ class Source:
         there. With `keep_errors`, malformed lines are points with an error, where the format allows it.
         """
         self.check(labels_needed=labelled)
-        source, rows = self._prepared("test", known)
+        source, rows = self.without_dense("test", known)
         with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
             if isinstance(opened, RowsFile | Corpus):
                 if not labelled:
@@ -213,24 +204,6 @@ class Source:
             if not isinstance(opened, RowsFile | Corpus):
                 raise TypeError("the points are not in a file")
             yield opened
-
-    def _analysis(self) -> Analysis | None:
-        """Return the analysis, with the encoder that the options name."""
-        if self.encoder:
-            encoder = open_encoder(self.encoder, self.download)
-            return (self.analysis or Analysis())._replace(encoder=encoder)
-        if self.download:
-            raise UsageError("`download=True` needs `encoder=NAME`.")
-        return self.analysis
-
-    def _prepared(self, part: str, known: Known) -> tuple[Source, DenseRows | None]:
-        """Find the encoder of a model where the options say it is, then return what `without_dense` does."""
-        if self.encoder or self.download:
-            encoder = known.names.vectorizer and known.names.vectorizer.encoder
-            if not encoder:
-                raise SettingsError("the model was trained without an encoder")
-            encoder.find(self.encoder, self.download)
-        return self.without_dense(part, known)
 
     def without_dense(self, part: str, known: Known | None) -> tuple[Source, DenseRows | None]:
         """Return the points without their dense features, and the dense features, or None.
@@ -267,14 +240,14 @@ class Source:
         corpus = self.corpus or NO_OPTIONS
         with open_corpus(path, corpus, reporter.note) as reader:
             if not isinstance(reader, LineReader) or self._is_text(reader, known and known.names):
-                yield Corpus(reader, corpus, self.cache, reporter)
+                yield Corpus(reader, corpus, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, self.cache, reporter)
 
     def _is_text(self, reader: LineReader, names: Names | None) -> bool:
         """Return whether a file of lines is a corpus for a model with such names, or for a new model without any."""
-        has_options = any(self.corpus or ()) or self.encoder is not None or self.download
+        has_options = any(self.corpus or ())
         if has_options or has_corpus_ending(reader.path):
             return True
         if names is not None and not names.vectorizer:

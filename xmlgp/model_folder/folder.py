@@ -182,8 +182,7 @@ class ModelFolder:
             return None
         words = self._names("features", "D")
         vectorizer = None if words is None else WordCounts.from_description(mapping, words)
-        encoder = vectorizer and vectorizer.encoder
-        if vectorizer is None or (encoder and encoder.width != self.description["data"].get("dense", [0])[0]):
+        if vectorizer is None:
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
         return vectorizer
 
@@ -210,8 +209,8 @@ class ModelFolder:
 
     @property
     def block_names(self) -> list[str]:
-        """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
-        return names_of_blocks(self.description["data"], "encoder" in self.description.get("vectorizer", {}))
+        """What dense blocks are called: `dense 1`, `dense 2`, ...."""
+        return names_of_blocks(self.description["data"])
 
     @property
     def classes(self) -> list[int | float | bool | str] | None:

@@ -114,7 +114,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     ----------
     data : path, matrix N×D, list of str, Dataset or Source
         The training points; a path as for `xmlgp train`; a `Source` also says how a file of text is read, which words
-        are features, and which encoder computes embeddings. The columns of a DataFrame are the names of the features,
+        are features. The columns of a DataFrame are the names of the features,
         which later ones must have in the same order; those of a DataFrame of labels are the names of the labels. None
         for points with dense features alone.
     path : path, optional

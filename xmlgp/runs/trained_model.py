@@ -118,8 +118,8 @@ class TrainedModel:
 
     @property
     def block_names(self) -> list[str]:
-        """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
-        return names_of_blocks(self.data, _has_encoder(self.names))
+        """What dense blocks are called: `dense 1`, `dense 2`, ...."""
+        return names_of_blocks(self.data)
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
@@ -189,13 +189,8 @@ def load(path: FilePath) -> TrainedModel:
 def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
     """Return which commands come after training or learning, in words, with a file for each block that needs one."""
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
-    files = " --dense FILE" * sum(name != "encoder" for name in names_of_blocks(data, _has_encoder(names)))
+    files = " --dense FILE" * len(data.get("dense", []))
     return f"next, `{predict} DATA{files}`; `{show}` has the details"
-
-
-def _has_encoder(names: Names) -> bool:
-    """Return whether text has embeddings."""
-    return bool(names.vectorizer and names.vectorizer.encoder)
 
 
 def opened(model: FilePath | TrainedModel) -> TrainedModel:

@@ -1,4 +1,4 @@
-"""What the features of a text are: words, by scikit-learn's analysers, and perhaps the embedding of an encoder."""
+"""What the features of a text are: words, by scikit-learn's analysers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_text, words_of
-from xmlgp.text.encoder import Encoder
 
 __all__ = ["ANALYZERS", "LIMITS", "LONGEST", "Analysis", "checked_analysis", "stop_words"]
 
@@ -42,8 +41,6 @@ class Analysis(NamedTuple):
         At most so many features are kept, the most frequent; those that a model has count.
     stop_words : tuple of str
         Words that are left out, in lower case, before n-grams are formed; see `xmlgp.text.analysis.stop_words`.
-    encoder : Encoder, optional
-        What computes an embedding of each text, a dense block beside the words.
     """
 
     analyzer: str = "word"
@@ -52,7 +49,6 @@ class Analysis(NamedTuple):
     min_count: int = 1
     max_features: int | None = None
     stop_words: tuple[str, ...] = ()
-    encoder: Encoder | None = None
 
     def check(self) -> None:
         """Raise SettingsError if a value is not allowed."""
@@ -111,7 +107,7 @@ def checked_analysis(analysis: Analysis | None, is_text: bool, source: str) -> A
     analysis = Analysis() if analysis is None else analysis
     analysis.check()
     if not is_text and analysis != Analysis():
-        advice = "to choose words, n-grams, stop words or an encoder, give the text, or vectorize it again"
+        advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
         raise SettingsError(f"{source}: these are rows of numbers; {advice}")
     return analysis
 

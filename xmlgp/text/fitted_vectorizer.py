@@ -16,7 +16,6 @@ from xmlgp.data.dense_files import expands_too_much
 from xmlgp.data.features import Features
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Columns
 from xmlgp.text.vectorizer import StoredVectorizer
@@ -35,7 +34,6 @@ class FittedVectorizer:
     `source`; it is loaded when the first text needs it.
     """
 
-    encoder = None
     finds_words = True
     grows = False
 
@@ -98,7 +96,7 @@ class FittedVectorizer:
             return None
         return None if len(names) != self.D or any(map(UNFIT.search, names)) else names
 
-    def features(self, texts: Sequence[str], cache: bool = False, progress: Progress = silent) -> Features:
+    def features(self, texts: Sequence[str]) -> Features:
         """Return the features of texts, B×D, in float32."""
         estimator = self.estimator
         try:

@@ -92,8 +92,7 @@ def read_names(folder: str | Path, D: int | None, K: int) -> Names:
     except (ValueError, RecursionError):
         mapping = None
     vectorizer = WordCounts.from_description(mapping, features) if isinstance(mapping, dict) else None
-    # An encoder is that of a model: rows have no embeddings.
-    if vectorizer is None or vectorizer.encoder:
+    if vectorizer is None:
         raise XmlgpError(f"{path}: this is not the description of a vectorizer")
     return Names(labels, features, vectorizer)
 

@@ -86,23 +86,19 @@ def vectorize(
     vectorizer: WordCounts,
     labels: LabelNumbers,
     extend: bool,
-    cache: bool = False,
     progress: Progress = silent,
 ) -> Vectorized:
     """Return the documents of a corpus, whose `path` messages name, as numbers.
 
     New words and labels are left out, or with `extend` sorted and appended; of the words, only those that the
-    `Analysis` keeps. With `cache`, embeddings are stored in the user's cache folder.
+    `Analysis` keeps.
     """
     K = len(labels.names)
     spool = Spool()
     unknown = 0
     vocabulary = GrowingVocabulary(vectorizer) if extend else None
 
-    def features(texts: Sequence[str]) -> Features:
-        return (vocabulary or vectorizer).features(texts, cache, progress)
-
-    for _, points in points_of(documents, path, features, labels, progress):
+    for _, points in points_of(documents, path, (vocabulary or vectorizer).features, labels, progress):
         spool.add(points)
         unknown += int(np.count_nonzero(points.labels.indices >= K))
     names, label_columns = labels.ordered(extend)
@@ -194,7 +190,7 @@ def texts_of(texts: Iterable[str], vectorizer: WordCounts) -> tuple[WordCounts, 
     SettingsError if there are no words, or a word is not Unicode text.
     """
     documents = (Document(0, None, text, []) for text in texts)
-    corpus = vectorize(documents, "texts", vectorizer, LabelNumbers(), True, cache=True)
+    corpus = vectorize(documents, "texts", vectorizer, LabelNumbers(), True)
     longer = corpus.vectorizer
     if not longer.words and longer.finds_words:
         raise SettingsError("no document has a word")

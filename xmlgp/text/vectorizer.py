@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from xmlgp.data.features import Features
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.text.documents import Columns
-from xmlgp.text.encoder import Encoder
 
 __all__ = ["StoredVectorizer", "Vectorizer"]
 
@@ -21,7 +19,7 @@ class StoredVectorizer(NamedTuple):
 
 
 class Vectorizer(Protocol):
-    """Maps texts to D features, perhaps with the embeddings of an encoder beside them.
+    """Maps texts to D features.
 
     `columns` are those of the training corpus, which are the default for other corpora.
     """
@@ -30,15 +28,11 @@ class Vectorizer(Protocol):
 
     @property
     def D(self) -> int:
-        """Number of sparse features."""
+        """Number of features."""
 
     @property
     def words(self) -> list[str] | None:
         """The names of the features, or None if they are not known."""
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """What computes the embeddings."""
 
     @property
     def estimator(self) -> Any:
@@ -52,8 +46,8 @@ class Vectorizer(Protocol):
     def grows(self) -> bool:
         """Whether more documents may add features, see `xmlgp.text.vectorize`."""
 
-    def features(self, texts: Sequence[str], cache: bool = False, progress: Progress = silent) -> Features:
-        """Return the features of texts, B×D; with `cache`, embeddings are stored and stored ones are used."""
+    def features(self, texts: Sequence[str]) -> Features:
+        """Return the features of texts, B×D."""
 
     def stored(self) -> StoredVectorizer:
         """Return what a folder keeps; SettingsError if no folder can."""

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.features import Dense, Features
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.text.analysis import LIMITS, Analysis
 from xmlgp.text.documents import Columns
-from xmlgp.text.encoder import Encoder
 from xmlgp.text.vectorizer import StoredVectorizer
 
 __all__ = ["GrowingVocabulary", "WordCounts", "counts"]
@@ -60,19 +58,14 @@ class WordCounts:
         return len(self.words)
 
     @property
-    def encoder(self) -> Encoder | None:
-        """What computes embeddings, a dense block beside the counts."""
-        return self.analysis.encoder
-
-    @property
     def finds_words(self) -> bool:
         """Whether the analysis finds any words."""
         return self.analysis.analyzer != "none"
 
-    def features(self, texts: Sequence[str], cache: bool = False, progress: Progress = silent) -> Features:
-        """Return how often each word of the vocabulary occurs in each text, B×D, with the embeddings beside them."""
+    def features(self, texts: Sequence[str]) -> Features:
+        """Return how often each word of the vocabulary occurs in each text, B×D."""
         numbers, lengths = _numbered(texts, self.analysis, self.numbers)
-        return _with_embeddings(counts(numbers, lengths, self.D), texts, self.encoder, cache, progress)
+        return Features(counts(numbers, lengths, self.D))
 
     def stored(self) -> StoredVectorizer:
         """Return a description, without the words."""
@@ -84,7 +77,6 @@ class WordCounts:
                 "ngrams": [self.analysis.shortest, self.analysis.longest],
                 "columns": _columns_mapping(self.columns),
                 **self.analysis.limits(),
-                **({"encoder": self.encoder.mapping()} if self.encoder else {}),
             }
         )
 
@@ -97,8 +89,6 @@ class WordCounts:
             analysis = Analysis(description["analyzer"], shortest, longest, **limits)
             if "stop_words" in limits:
                 analysis = analysis._replace(stop_words=tuple(analysis.stop_words))
-            if "encoder" in description:
-                analysis = analysis._replace(encoder=Encoder.from_mapping(description["encoder"]))
             analysis.check()
             columns = _columns_of(description["columns"])
         except (LookupError, TypeError, ValueError, SettingsError):
@@ -118,8 +108,6 @@ class WordCounts:
             "stop_words": f"{len(analysis.stop_words)} stop words",
         }
         parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
-        if analysis.encoder:
-            parts.append(f"encoder {analysis.encoder.name}")
         labels = [*map(repr, self.columns.labels), *(f"columns {pattern!r}" for pattern in self.columns.flags)]
         parts.append(f"text in {', '.join(map(repr, self.columns.text))}")
         return ", ".join([*parts, f"labels in {', '.join(labels)}"])
@@ -133,14 +121,13 @@ class GrowingVocabulary:
         self._numbers = defaultdict(count(vectorizer.D).__next__, vectorizer.numbers)
         self._occurrences = np.zeros(vectorizer.D, np.int64)
 
-    def features(self, texts: Sequence[str], cache: bool = False, progress: Progress = silent) -> Features:
-        """Return the counts of all words so far, which later calls may be more, with the embeddings beside them."""
+    def features(self, texts: Sequence[str]) -> Features:
+        """Return the counts of all words so far, which later calls may be more."""
         numbers, lengths = _numbered(texts, self._vectorizer.analysis, self._numbers)
         earlier = self._occurrences
         self._occurrences = np.bincount(numbers, minlength=len(self._numbers))
         self._occurrences[: len(earlier)] += earlier
-        matrix = counts(numbers, lengths, len(self._numbers))
-        return _with_embeddings(matrix, texts, self._vectorizer.encoder, cache, progress)
+        return Features(counts(numbers, lengths, len(self._numbers)))
 
     def ordered(self) -> tuple[WordCounts, NDArray[np.int32]]:
         """Return the vectorizer with the new words that its `Analysis` keeps, sorted, and its number of each word.
@@ -177,12 +164,6 @@ def _numbered(
         result.extend(map(word_number, analyse(text)))
         ends.append(len(result))
     return np.frombuffer(result, np.int32), np.diff(ends)
-
-
-def _with_embeddings(
-    matrix: csr_array, texts: Sequence[str], encoder: Encoder | None, cache: bool, progress: Progress
-) -> Features:
-    return Features(matrix, Dense((encoder.encode(texts, cache, progress),)) if encoder else None)
 
 
 def counts(numbers: NDArray[np.integer], lengths: NDArray[np.integer], columns: int) -> csr_array:
