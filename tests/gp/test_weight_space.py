@@ -17,7 +17,7 @@ from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR
-from xmlgp.gp.weight_space import PRIOR, WeightSpace, feature_shares
+from xmlgp.gp.weight_space import WeightSpace, feature_shares
 from xmlgp.training.minibatches import LabelSampler
 
 N, D, K, P = 6, 5, 7, 3
@@ -78,26 +78,15 @@ def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
     assert value == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_prior_mean_is_added_to_the_latent_functions_and_leaves_the_divergence():
+@grid(expectations=["quadrature", "jj", "taylor"], sampled=[False, True])
+def test_gradients_agree_with_central_differences(expectations, sampled):
     parameters, features, labels = problem()
-    batch, mean = batch_of(features, labels, ALL), np.random.default_rng(5).normal(size=(D, P))
-    moments, kl, _ = WeightSpace(feature_shares(features), mean).forward(parameters, batch.points)
-    without, expected, _ = WeightSpace(feature_shares(features)).forward(parameters, batch.points)
-    assert kl == pytest.approx(expected)
-    np.testing.assert_allclose(moments.mean, without.mean + features @ mean)
-    np.testing.assert_allclose(moments.variance, without.variance)
-
-
-@grid(expectations=["quadrature", "jj", "taylor"], sampled=[False, True], earlier=[False, True])
-def test_gradients_agree_with_central_differences(expectations, sampled, earlier):
-    parameters, features, labels = problem()
-    prior_mean = np.random.default_rng(5).normal(size=(D, P)) if earlier else None
     sample = LabelSample(np.array([0, 1, 3, 4, 5, 6]), np.array([1, 2.5, 1, 1.5, 4, 1])) if sampled else None
     batch = batch_of(features, labels, ALL, sample)
-    bound = Bound(WeightSpace(feature_shares(features), prior_mean), make_expectations(expectations, 40))
+    bound = Bound(WeightSpace(feature_shares(features)), make_expectations(expectations, 40))
     _, gradients = bound.value_and_gradients(parameters, batch)
     result = dense(parameters, gradients)
-    assert result.keys() == parameters.keys() - ({PRIOR} if earlier else set())
+    assert result.keys() == parameters.keys()
     # Features and labels without points in the minibatch have no gradient, however their divergence changes.
     used = {name: np.ones(len(value), bool) for name, value in parameters.items()}
     for name in WeightSpace.parameter_names:

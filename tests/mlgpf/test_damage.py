@@ -10,7 +10,6 @@ import pytest
 
 from tests.damage import around, changed_at, longer, shorter
 from tests.grids import each_value
-from tests.held_out import calibrated
 from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.mlgpf import indexing
@@ -51,12 +50,6 @@ def double(array):
     return array.astype(np.float64)
 
 
-def calibrated_model(path):
-    """Return a model that remembers some of the points that its calibration is fitted to."""
-    with calibrated():
-        return weight_space_model(path)
-
-
 def indexed_model(path):
     """Return a model with an index of its few labels."""
     with mock.patch.object(indexing, "FEWEST_LABELS", 1):
@@ -72,9 +65,7 @@ KINDS = {
     "cholesky": lambda path: model(path, posterior="cholesky"),
     "regression": lambda path: model(path, regressed=True),
     "weight space": weight_space_model,
-    "calibrated": calibrated_model,
     "indexed": indexed_model,
-    "weight space without label weights": lambda path: weight_space_model(path, label_weights=False),
 }
 DAMAGE = {
     "shared-diagonal": {
@@ -108,21 +99,6 @@ DAMAGE = {
         "latent_weights.mean": [missing, longer, narrower, integers, single],
         "latent_weights.log_variance": [longer, column, integers, single],
         "latent_weights.log_prior": [longer, integers, single],
-        "replay.indptr": [*SHAPES, longer, *ROW_ENDS],
-        "replay.indices": [*SHAPES, longer, *PLACES],
-        "replay.values": [*SHAPES, longer, double],
-        "replay.label_indptr": [*SHAPES, longer, *ROW_ENDS],
-        "replay.labels": [
-            *SHAPES,
-            longer,
-            *(changed_at(at, value) for at, value in [(0, -1), (-1, K), (1, 2**31 - 1)]),
-        ],
-        "replay.weights": [*SHAPES, longer, double, changed_at(3, 0.99), changed_at(0, -2), changed_at(-1, np.nan)],
-        "replay.shortlist": [*SHAPES, longer, changed_at((0, 0), K), changed_at((-1, -1), -2), lambda a: a[:, :0]],
-    },
-    "calibrated": {
-        "replay.probabilities": [*SHAPES, narrower, double, changed_at((0, 0), np.inf), lambda array: array[:, :0]],
-        "replay.correct": [*SHAPES, narrower, changed_at((0, 0), 2)],
     },
     "indexed": {
         "label_index.starts": [*SHAPES, longer, changed_at(0, 1), changed_at(-1, 10**9)],
@@ -132,17 +108,6 @@ DAMAGE = {
         "label_index.reaches": [missing, longer, changed_at(0, -1), changed_at(0, np.nan)],
         "label_index.recall": [missing, longer, changed_at(0, 2)],
     },
-}
-
-#: A memory without points. That of a model has at least one.
-NO_POINTS = {
-    "replay.indptr": np.zeros(1, np.int64),
-    "replay.indices": np.zeros(0, np.int32),
-    "replay.values": np.zeros(0, np.float32),
-    "replay.label_indptr": np.zeros(1, np.int64),
-    "replay.labels": np.zeros(0, np.int32),
-    "replay.weights": np.zeros(0, np.float32),
-    "replay.shortlist": np.zeros((0, K), np.int32),
 }
 
 
@@ -181,9 +146,6 @@ def test_damaged_arrays_are_rejected(model_of, kind, name, damage):
         ("regression", {"regression.means": np.ones(3)}),
         ("regression", {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)}),
         ("weight space", {"inducing": np.ones((M, D))}),
-        ("weight space", {"replay.other": np.ones(3)}),
-        ("weight space without label weights", {"replay.shortlist": np.zeros((40, K), np.int32)}),
-        ("weight space", NO_POINTS),
         (
             "cholesky",
             {

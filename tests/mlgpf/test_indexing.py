@@ -1,4 +1,4 @@
-"""The index that a model of many labels keeps: its recall, approximate predictions, learning on."""
+"""The index that a model of many labels keeps: its recall, approximate predictions."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from xmlgp.mlgpf import indexing
 
 SETTINGS = {"label_weights": True, "factors": 4, "epochs": 2, "regression_points": 0, "calibration": False}
 DATASET = small_dataset(N=300, D=60, K=80)
-KNOWN = 70
 
 
 @pytest.fixture(autouse=True)
@@ -74,25 +73,6 @@ def test_approximate_scores_of_a_point_do_not_depend_on_the_others(trained, tmp_
     with xmlgp.limit_threads(3):
         np.testing.assert_array_equal(xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray(), together)
     assert (together != xmlgp.predict(model, DATASET).matrix().toarray()).any()
-
-
-def test_learning_on_adds_new_labels_to_the_index(monkeypatch):
-    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
-    known = Dataset(DATASET.features[:200], DATASET.labels[:200, :KNOWN])
-    model = xmlgp.train(known, settings=SETTINGS)
-    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
-    index = LabelIndex.of(learned.parameters)
-    np.testing.assert_array_equal(np.sort(index.labels), np.arange(80))
-    np.testing.assert_array_equal(index.recall, LabelIndex.of(model.parameters).recall)
-    labels = index.labels[: index.starts[1]]
-    np.testing.assert_allclose(index.biases[0], learned.parameters["bias"][labels].mean(), rtol=1e-4)
-    # With all labels as candidates, the ranking is exact if the index has all of them.
-    exact = best_of(learned.predictor, DATASET.features)
-    np.testing.assert_array_equal(best_of(learned.predictor.searching(0.1), DATASET.features), exact)
-    # The batch is large enough to measure the recall again.
-    monkeypatch.setattr(indexing, "MEASURED", 50)
-    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
-    assert (LabelIndex.of(learned.parameters).recall != index.recall).any()
 
 
 def test_without_use_approximate_is_noted(trained, monkeypatch):

@@ -11,10 +11,7 @@ from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.stochastic import Schedule, Stochastic
 from xmlgp.mlgpf.train import run_inference
-from xmlgp.mlgpf.weight_space import WeightSpaceMethod
-from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.minibatches import make_batch
 
@@ -139,78 +136,3 @@ def test_a_step_moves_inducing_inputs_by_the_rate_times_their_length(inducing, k
 def test_divergence_raises_an_error_with_advice(chosen, message):
     with pytest.raises(NumericalError, match=message):
         run(small_dataset(), **chosen)
-
-
-#: In weight space, with N = 40 in minibatches of 10.
-REFINED = {"inducing": "features", "inducing_start": "rows", "optimiser": "adagrad", "batch_size": 10}
-
-
-def refinement(dtype="float64", earlier_steps=1000, epochs=5, **chosen):
-    """Return the parameters of a model as training makes them, and steps that go on with it."""
-    dataset, settings = small_dataset(), MLGPFSettings(**SMALL | REFINED | {"dtype": dtype} | chosen)
-    method, coordinates = settings.load_method(), Inputs(dataset.features, None, dtype, sparse=True)
-    bound, initial = method.start(coordinates, dataset.labels, None, np.random.default_rng(0))
-    trained = method.trained(bound, initial)
-    stage = Stochastic(
-        method,
-        bound,
-        method.whitened(trained),
-        method.batches(coordinates, dataset.labels),
-        dataset.labels,
-        np.random.default_rng(1),
-        Schedule(10, epochs, 0.1, earlier_steps),
-    )
-    return trained, stage
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_steps_that_go_on_begin_with_the_trained_model(dtype):
-    trained, stage = refinement(dtype)
-    found = stage.parameters()
-    assert found.keys() == trained.keys()
-    for name, value in trained.items():
-        assert found[name].dtype == value.dtype
-        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
-    # Steps change copies.
-    stage.step(0, 0)
-    for name, array in stage.arrays().items():
-        assert not any(np.shares_memory(array, value) for value in trained.values()), name
-
-
-def test_variances_above_those_of_the_prior_are_taken_as_these():
-    trained, _ = refinement()
-    log_variance, log_prior = (trained[f"latent_weights.{name}"] for name in ("log_variance", "log_prior"))
-    log_variance[3] = log_prior[3] + 2
-    found = WeightSpaceMethod(MLGPFSettings(**REFINED)).whitened(trained)
-    assert found["latent_weights.whitened_log_variance"][3] == 0
-
-
-@pytest.mark.parametrize("optimiser", ["adagrad", "adam", "adadelta"])
-def test_the_first_tenth_of_the_steps_that_go_on_moves_nothing(optimiser):
-    _, stage = refinement(optimiser=optimiser)
-    values = {name: value for name, value in stage.arrays().items() if name.startswith("parameters.")}
-    start, moved = {name: value.copy() for name, value in values.items()}, []
-    for number in range(20):
-        stage.step(*divmod(number, 4))
-        moved.append({name: not np.array_equal(values[name], start[name]) for name in values})
-    assert len(values) == 5
-    # Two of twenty steps.
-    assert not any(any(one.values()) for one in moved[:2])
-    assert all(all(one.values()) for one in moved[2:])
-
-
-def test_steps_that_go_on_have_the_sums_of_all_earlier_ones(monkeypatch):
-    seen, original = [], Bound.value_and_gradients
-
-    def recorded(*arguments, **options):
-        value, gradients = original(*arguments, **options)
-        seen.append(gradients["bias"].copy())
-        return value, gradients
-
-    monkeypatch.setattr(Bound, "value_and_gradients", recorded)
-    _, stage = refinement()
-    for number in range(3):
-        stage.step(0, number)
-    one, two, three = seen
-    square = stage.arrays()["optimiser.bias/square"]
-    np.testing.assert_allclose(square, (one**2 + two**2) * 1000 / 2 + three**2, rtol=1e-6)

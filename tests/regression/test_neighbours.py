@@ -163,21 +163,6 @@ def test_labels_of_points_are_those_with_predictions_and_then_minus_one():
         np.testing.assert_array_equal(row, np.append(present, np.full(len(row) - len(present), -1)))
 
 
-def test_added_points_with_new_features_and_labels_are_predicted_from():
-    features, labels = problem()
-    known = features.sparse[:60, : D - 2].toarray(), labels[:60, : K - 1].toarray()
-    first = Features(sp.csr_array(known[0]), features.dense[:60])
-    fit = fit_neighbours(first, sp.csr_array(known[1]), scales_of()[: D - 2])
-    result = add_neighbours(fit, features[60:], labels[60:])
-    np.testing.assert_array_equal(result.scales, np.append(fit.scales, [1, 1]))
-    np.testing.assert_array_equal(result.lengthscales, fit.lengthscales)
-    words = np.vstack([np.hstack([known[0], np.zeros((60, 2))]), features.sparse[60:].toarray()])
-    targets = np.vstack([np.hstack([known[1], np.zeros((60, 1))]), labels[60:].toarray()])
-    all_points, (points, _) = features.with_sparse(sp.csr_array(words)), problem(30, 7)
-    expected = expected_predictions(points, all_points, targets, result)
-    np.testing.assert_allclose(NeighbourPredictions(result).predict(points).toarray(), expected, atol=2e-3)
-
-
 def test_at_most_so_many_points_are_kept(monkeypatch):
     monkeypatch.setattr(neighbours, "MOST", 40)
     features, labels = problem()

@@ -167,33 +167,6 @@ def test_gradients_whose_squares_overflow_still_move_parameters(name):
     assert all(np.isfinite(state[:3]).all() for state in optimiser.state.values())
 
 
-@PAPERS
-def test_after_measuring_steps_only_the_sums_of_adagrad_are_those_of_more_steps(name, paper):
-    gradients, rates = gradients_and_rates((5,))
-    # The last element has no gradient until later.
-    gradients[:4, -1] = 0
-    value = np.random.default_rng(1).normal(size=5)
-    start, optimiser = value.copy(), OPTIMISERS[name]({"x": value})
-    run(optimiser, value, gradients[:4], np.zeros(4))
-    np.testing.assert_array_equal(value, start)
-    before = {key: state.copy() for key, state in optimiser.state.items()}
-    optimiser.continue_from(25.0)
-    if name != "adagrad":
-        np.testing.assert_equal(optimiser.state, before)
-        return
-    moving = before["x/square"] > 0
-    np.testing.assert_allclose(optimiser.state["x/square"][moving], 25 * before["x/square"][moving])
-    run(optimiser, value, gradients[4:], rates[4:])
-    square, expected = 25 * before["x/square"], start.copy()
-    for gradient, rate in zip(gradients[4:], rates[4:], strict=True):
-        square += gradient**2
-        expected += rate * gradient / (np.sqrt(square) + 1e-8)
-    # An element that was never measured stays, because its first step would be as long as at the start of training.
-    assert gradients[4:, -1].any()
-    expected[~moving] = start[~moving]
-    np.testing.assert_allclose(value, expected, rtol=1e-12)
-
-
 def test_settings_describe_the_default_learning_rates():
     described = MLGPFSettings.__dataclass_fields__["learning_rate"].metadata["if_unset"]
     for name, optimiser in OPTIMISERS.items():

@@ -11,11 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["LABELS", "Pattern", "WEIGHTS_LIMIT", "label_features", "label_weight_count", "most_each", "used_by_default"]
+__all__ = ["LABELS", "Pattern", "WEIGHTS_LIMIT", "label_features", "most_each", "used_by_default"]
 
 #: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
 #: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
@@ -72,16 +71,6 @@ def label_features(
         lengths.append(np.minimum(np.diff(block.indptr), most))
         columns.append(_strongest(block, most))
     return np.cumsum(np.concatenate(lengths), dtype=np.int64), np.concatenate(columns)
-
-
-def label_weight_count(features: csr_array, labels: csr_array, limit: int = WEIGHTS_LIMIT) -> int:
-    """Return the number of weights that `label_features` chooses, without choosing them."""
-    # A file may claim any number of columns.
-    features, labels = (
-        sparse.present_columns(matrix)[1] if matrix.shape[1] > matrix.nnz else matrix for matrix in (features, labels)
-    )
-    lengths = _lengths(features, labels.T.tocsr())
-    return int(np.minimum(lengths, most_each(lengths, limit)).sum())
 
 
 def _lengths(features: csr_array, by_label: csr_array) -> NDArray[np.int64]:

@@ -367,10 +367,3 @@ def _united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.in
     repeated[:, 1:] = united[:, 1:] == united[:, :-1]
     united[repeated] = -1
     return united
-
-
-def _unit_rows(values: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return rows of length one; those of zeros stay."""
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    rows: NDArray[np.floating] = np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
-    return rows

@@ -28,14 +28,7 @@ from xmlgp.regression.kernel import DENSE_NOISE, LENGTHSCALE, CrossCovariance, d
 from xmlgp.regression.regression import scaled_features
 from xmlgp.runtime.threads import one_blas_thread, parallel_for, run_parallel
 
-__all__ = [
-    "NEIGHBOURS",
-    "NeighbourPredictions",
-    "NeighbourRegression",
-    "add_neighbours",
-    "bytes_of_neighbours",
-    "fit_neighbours",
-]
+__all__ = ["NEIGHBOURS", "NeighbourPredictions", "NeighbourRegression", "add_neighbours", "fit_neighbours"]
 
 #: Training points in each regression. With words, 100 to 300 rank test points of three sets equally well; without, 200
 #: have a P@1 that is 0.6 and 1.0 higher than with 100.
@@ -291,11 +284,6 @@ class NeighbourPredictions:
         mean += self.weight * logit(np.float64(MARGIN / (1 + 2 * MARGIN)))
         if variance is not None:
             variance *= (1 - self.weight) ** 2
-
-
-def bytes_of_neighbours(N: int, E: int) -> int:
-    """Return the memory of the dense features and the most frequent words of N points, while predictions are made."""
-    return 4 * min(N, MOST) * (E + FREQUENT)
 
 
 def _drawn(count: int) -> slice | NDArray[np.integer]:
