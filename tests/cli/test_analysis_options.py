@@ -28,7 +28,7 @@ def test_a_corpus_is_trained_on_the_chosen_words():
     assert rows.description["data"] == text.description["data"]
     assert rows.names[:2] == text.names[:2]
     vectorizer = text.vectorizer
-    assert rows.vectorizer.stored() == vectorizer.stored()
+    assert rows.vectorizer.description() == vectorizer.description()
     assert vectorizer.analysis == Analysis("word", 1, 2, 2, 30, stop_words("english"))
     assert len(vectorizer.words) == 30
     assert not {"the", "is", "where"} & set(vectorizer.words)

@@ -86,7 +86,7 @@ def test_unknown_name_suggests_similar_ones(load, name, hint):
     ("change", "message"),
     [
         ({"shape": {"N": 3}}, "the entry of small is malformed (TypeError: "),
-        ({"files": {"train": {"name": "../train.txt"}}}, "a name is not that of a file"),
+        ({"files": {"train": {"name": "../train.txt"}, "test": {}}}, "a name is not that of a file"),
         ({"source": "http://example.org/{file}"}, "source is not an https:// address"),
         ({"propensity": {"C": 1}}, "unexpected keyword argument 'C'"),
     ],

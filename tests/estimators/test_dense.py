@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
@@ -155,11 +154,10 @@ def test_other_dense_features_than_in_fit_are_one_sentence(alone, beside):
         MODEL.fit(missing, Y)
 
 
-@pytest.mark.parametrize("vectorizer", [None, TfidfVectorizer()], ids=["counts", "tf-idf"])
-def test_a_tagger_takes_dense_features_beside_texts(tmp_path, vectorizer):
-    tagger, words = (TextTagger(MODEL, vectorizer).fit(TEXTS, NAMES, dense=dense) for dense in (DENSE, None))
+def test_a_tagger_takes_dense_features_beside_texts(tmp_path):
+    tagger, words = (TextTagger(MODEL).fit(TEXTS, NAMES, dense=dense) for dense in (DENSE, None))
     assert tagger.score(TEXTS, NAMES, dense=DENSE) > words.score(TEXTS, NAMES) + 0.2
-    of_table = TextTagger(MODEL, vectorizer).fit(TABLE, NAMES)
+    of_table = TextTagger(MODEL).fit(TABLE, NAMES)
     tagger.save(tmp_path)
     for other, points in [(tagger, TABLE), (of_table, TABLE), (TextTagger.load(tmp_path), TABLE)]:
         for method in "suggest", "explain", "predict", "predict_proba", "decision_function":

@@ -85,7 +85,7 @@ def _write_named(folder):
     folder.mkdir()
     write_dataset(folder / "train.txt", small_dataset())
     words = [f"wörd{place:02d}" for place in range(25)]
-    description = WordCounts(Analysis(), words).stored().description
+    description = WordCounts(Analysis(), words).description()
     (folder / "features.txt").write_text("".join(f"{word}\n" for word in words))
     (folder / "labels.txt").write_text("".join(f"label {place} 機\n" for place in range(7)))
     (folder / "vectorizer.json").write_text(json.dumps(description))

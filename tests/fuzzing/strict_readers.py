@@ -1,7 +1,8 @@
 """Second readers of data files and of scores files, slow and strict, that share nothing with xmlgp.
 
-They take the whole text at once and match whole lines: what `xmlgp.data.line_parser`, `xmlgp.data.libsvm_format` and
-`xmlgp.prediction.scores_file` describe, written down as regular expressions. All raise `Malformed`.
+They take the whole text at once and match whole lines: what `xmlgp.data.repository_format`,
+`xmlgp.data.libsvm_format` and `xmlgp.prediction.scores_file` describe, written down as regular expressions. All raise
+`Malformed`.
 """
 
 import itertools

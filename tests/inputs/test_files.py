@@ -114,7 +114,7 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
         found = read_more(path, Names(), features, 1)
         assert (found.dataset.shape, found.format) == ((2, expected, 1), LIBSVM)
         np.testing.assert_array_equal(found.dataset.features.sparse.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
-    with pytest.raises(DataFormatError, match="2: label '-1' is not a number from 0 to 10000000"):
+    with pytest.raises(DataFormatError, match="2: label -1 is not a number from 0 to 10000000"):
         read_more(path, Names(), 3, 2)
     words = ["a", "b", "c"]
     assert read_more(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
@@ -144,7 +144,7 @@ def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
         notes = []
         opened = open_points(path, Names(), (3, 3), labelled=labelled, note=notes.append)
         if labelled:
-            with pytest.raises(DataFormatError, match="1: label '-1' is not a number"), opened:
+            with pytest.raises(DataFormatError, match="1: label -1 is not a number"), opened:
                 pass
         else:
             with opened as points:

@@ -62,7 +62,7 @@ CONTENTS = [
     b"", b"a\nb", b"a\nb\nc\n", b"a\n\xff\n", b"a\n\x1b[2J\n", "a\n\x9b2J\n".encode(), b"a\nb\r\n", b"\x7f\n\n",
     np.zeros((2, 2), np.uint8), np.array(10, np.uint8), np.array([97, 10, 98, 10]),
 ]  # fmt: skip
-MAPPING = VECTORIZER.stored().description
+MAPPING = VECTORIZER.description()
 OTHER_MAPPINGS = [{}, MAPPING | {"analyzer": "x"}, MAPPING | {"ngrams": [1, 10**9]}, MAPPING | {"format_version": 2}]
 WITHOUT_NAMES, NOT_OF_TEXT = "its {} do not have a name each", "its features are not those of text"
 
@@ -112,15 +112,3 @@ def test_names_that_are_a_hole_in_a_file_take_no_memory(tmp_path, name):
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-
-
-def test_a_vectorizer_that_is_a_hole_in_a_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("xmlgp.model_folder.folder.LARGEST_VECTORIZER", 1 << 20)
-    write(tmp_path, names=NAMES)
-    description = json.loads((tmp_path / "model.json").read_text())
-    file = "arrays/names.vectorizer.01234567.npy"
-    np.save(tmp_path / file, np.zeros((1 << 20) + 1, np.uint8))
-    description["arrays"]["vectorizer.skops"] = {"file": file, "dtype": "|u1", "shape": [(1 << 20) + 1]}
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    with pytest.raises(ModelFolderError, match="the vectorizer has more than 1 MB"):
-        _ = ModelFolder(tmp_path).vectorizer

@@ -146,7 +146,7 @@ MALFORMED = [
     (b"2 3\n1:0.5\n2 :1\n", 3, "'2' is not a label:score pair"),
     (b"2 3\n1:0.5:1\n2:0.5\n", 3, "'2:0.5' is not label:score:std, like the first pair of the file"),
     (b"2 3\n1:2:3:4\n\n", 2, "'1:2:3:4' is not a label:score pair"),
-    (b"2 3\n1:0.5\n1:0.5\x0b2:1\n", 3, "byte 0x0b at column 6 is not text"),
+    (b"2 3\n1:0.5\n1:0.5\x0b2:1\n", 3, "is not a label:score pair"),
 ]
 
 

@@ -129,12 +129,12 @@ def test_stop_words_of_a_package_that_is_missing(monkeypatch):
 @pytest.mark.parametrize("analysis", [*ANALYSES[::5], ANALYSES[-1]], ids=str)
 @pytest.mark.parametrize("columns", [Columns(), COLUMNS, MORE_COLUMNS, Columns(labels=(), flags=("2:4",))], ids=str)
 def test_a_description_gives_the_same_vectorizer(analysis, columns):
-    mapping = json.loads(json.dumps(WordCounts(analysis, ["aa", "bb"], columns).stored().description))
+    mapping = json.loads(json.dumps(WordCounts(analysis, ["aa", "bb"], columns).description()))
     found = WordCounts.from_description(mapping, ["aa", "bb"])
     assert (found.analysis, found.columns, found.words) == (analysis, columns, ["aa", "bb"])
 
 
-DESCRIPTION = WordCounts(Analysis(), [], COLUMNS).stored().description
+DESCRIPTION = WordCounts(Analysis(), [], COLUMNS).description()
 
 
 @pytest.mark.parametrize(

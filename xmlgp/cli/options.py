@@ -394,10 +394,7 @@ ANALYSIS = [
         help="Keep only the most frequent features, at most so many.  [default: all]",
     ),
     click.option(
-        "--stop-words",
-        metavar="LANGUAGE",
-        help="Leave out the stop words of a language, such as english. Other languages need pip install "
-        "'xmlgp[text]'.  [default: none]",
+        "--stop-words", metavar="english", help="Leave out the stop words of a language: english.  [default: none]"
     ),
 ]
 

@@ -6,25 +6,22 @@ from such pairs, and measures should not count them. Each line is `point label`,
 
 from __future__ import annotations
 
-import functools
 import os
 import re
+from array import array
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.line_parser import report_first_mistake
-from xmlgp.data.lines import LineReader
+from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.locate import FILTER, files_beside
 from xmlgp.data.streams import open_input
-from xmlgp.runtime.untrusted_text import quote
+from xmlgp.errors import DataFormatError
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["pairs_beside", "read_pairs"]
 
-PAIR = rb"[ \t]*(?:\d{1,18}[ \t]+\d{1,18}[ \t]*)?\r?\n"
-PAIRS = re.compile(rb"(?:%b)*" % PAIR)
-#: More lines than a block of text can have, so that `read_lines` returns whole blocks.
-ALL = 2**62
+PAIR = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*")
 
 
 def pairs_beside(path: str, part: str) -> list[str]:
@@ -40,24 +37,16 @@ def pairs_beside(path: str, part: str) -> list[str]:
 def read_pairs(path: str | os.PathLike[str], N: int) -> NDArray[np.int64]:
     """Return pairs of a point below N and a label, an array pairs×2; DataFormatError names a malformed line."""
     path = os.fspath(path)
-    blocks = [np.empty((0, 2), np.int64)]
+    pairs = array("q")
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
-        while True:
-            line_number = reader.line_number
-            text = reader.read_lines(ALL)
-            if not text:
-                return np.concatenate(blocks)
-            # A text with a malformed line becomes one number, so that it fails the check for an even count.
-            pairs = np.array(list(map(int, text.split())) if PAIRS.fullmatch(text) else [0], np.int64)
-            if len(pairs) % 2 or (pairs[::2] >= N).any():
-                report_first_mistake(text, path, line_number, functools.partial(_check_line, N=N))
-            blocks.append(pairs.reshape(-1, 2))
-
-
-def _check_line(line: bytes, N: int) -> None:
-    """Raise ValueError if a line is neither blank nor a pair, or if its point is not below N."""
-    if not re.fullmatch(PAIR, line + b"\n"):
-        raise ValueError(f"{quote(line)} is not a pair of a point and a label, numbers from 0")
-    if line.strip() and int(line.split()[0]) >= N:
-        raise ValueError(f"point {int(line.split()[0])} is not below {N}, the number of points")
+        for number, line in decoded_lines(LineReader(stream, path), newline_needed=True):
+            match = PAIR.fullmatch(line)
+            if not match:
+                if line.strip():
+                    reason = f"{excerpt(line)} is not a pair of a point and a label, numbers from 0"
+                    raise DataFormatError(path, number, reason)
+                continue
+            pairs.extend(map(int, match.groups()))
+            if pairs[-2] >= N:
+                raise DataFormatError(path, number, f"point {pairs[-2]} is not below {N}, the number of points")
+    return np.frombuffer(pairs, np.int64).reshape(-1, 2)

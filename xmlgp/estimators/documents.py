@@ -33,25 +33,23 @@ class NameLists(list[list[str]]):
 
 
 def split_documents(
-    X: Documents, dense: DenseFeatures | None, classifier: Classifier, vectorizer: object, fitted: bool = False
+    X: Documents, dense: DenseFeatures | None, classifier: Classifier, of_texts: bool = False, fitted: bool = False
 ) -> SplitFeatures:
     """Return documents and their dense blocks, for the fitted model of a classifier or a new one.
 
-    In a DataFrame with dense features, a single other column has the texts.
+    Those that must be texts (`of_texts`) are returned as they are. In a DataFrame with dense features, a single other
+    column has the texts.
     """
     table, blocks = split_features(X, dense)
     if blocks and hasattr(table, "iloc") and table.shape[1:] == (1,) and table.dtypes.iloc[0].kind == "O":
         table = table.iloc[:, 0]
-    if vectorizer is None and is_matrix(table):
+    if not of_texts and is_matrix(table):
         return classifier._split(table, blocks, fitted)
     return SplitFeatures(table, blocks)
 
 
-def check_no_table(X: Any, transformer: object = None) -> None:
-    """Raise SettingsError for a DataFrame of texts; a vectorizer would read the names of its columns."""
-    if not hasattr(X, "columns"):
-        return
-    is_mistake = has_texts(rows_of(X[:ROWS])) if transformer is None else hasattr(transformer, "build_analyzer")
-    if is_mistake:
+def check_no_table(X: Any) -> None:
+    """Raise SettingsError for a DataFrame of texts: reading it would give the names of its columns."""
+    if hasattr(X, "columns") and has_texts(rows_of(X[:ROWS])):
         column = text_column(X)
         raise SettingsError(f"TextTagger takes a list or column of texts, such as {column}, not a DataFrame")

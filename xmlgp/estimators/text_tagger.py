@@ -33,7 +33,6 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.fitted_vectorizer import FittedVectorizer
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
@@ -58,10 +57,9 @@ class TextTagger(BaseEstimator):
     ----------
     classifier : MLGPFClassifier or BMLPLClassifier, optional
         The model, which `fit` clones. By default `MLGPFClassifier()`.
-    vectorizer : Analysis or estimator, optional
-        What maps texts to features. By default, or with an `xmlgp.text.analysis.Analysis`, words are counted as
-        `xmlgp vectorize` does. An estimator is any transformer of scikit-learn that takes texts, such as
-        `TfidfVectorizer`; `fit` clones it, and it receives each X as it is.
+    vectorizer : xmlgp.text.analysis.Analysis, optional
+        Which words of texts are counted, as `xmlgp vectorize` does. For other features of texts, use a `Pipeline` of a
+        vectorizer and an `MLGPFClassifier`.
     random_state : int or RandomState, optional
     n_jobs : int, optional
         As for `MLGPFClassifier`; None keeps those of `classifier`.
@@ -70,7 +68,7 @@ class TextTagger(BaseEstimator):
     ----------
     classifier_ : Classifier
         The fitted classifier.
-    vectorizer_ : Vectorizer, estimator or None
+    vectorizer_ : WordCounts or None
         The fitted vectorizer; None if `fit` was given features.
     n_features_in_ : int
         The number of features if `fit` was given features, otherwise missing.
@@ -92,7 +90,7 @@ class TextTagger(BaseEstimator):
     def __init__(
         self,
         classifier: Classifier | None = None,
-        vectorizer: Analysis | Any = None,
+        vectorizer: Analysis | None = None,
         *,
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -117,10 +115,6 @@ class TextTagger(BaseEstimator):
         nested = {name.partition("__")[0] for name in params if "__" in name}
         if "classifier" in nested and params.get("classifier", self.classifier) is None:
             params["classifier"] = MLGPFClassifier()
-        vectorizer = params.get("vectorizer", self.vectorizer)
-        if "vectorizer" in nested and not hasattr(vectorizer, "set_params"):
-            needed = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
-            raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {needed}")
         return super().set_params(**params)
 
     def fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
@@ -155,7 +149,7 @@ class TextTagger(BaseEstimator):
         tagger_params = {"random_state": self.random_state, "n_jobs": self.n_jobs}
         overrides = {name: value for name, value in tagger_params.items() if value is not None}
         classifier = clone(template).set_params(**overrides)
-        documents, blocks = split_documents(X, dense, classifier, self.vectorizer)
+        documents, blocks = split_documents(X, dense, classifier, self.vectorizer is not None)
         documents, names = self._vectorize(documents)
         points = Source(documents, y, blocks).numbered(names, extend=True)
         if not points.names.labels:
@@ -172,11 +166,8 @@ class TextTagger(BaseEstimator):
         if X is None:
             return None, Names([])
         if not isinstance(vectorizer, Analysis):
-            transformer = clone(vectorizer)
-            check_no_table(X, transformer)
-            features = transformer.fit_transform(X)
-            fitted = FittedVectorizer(features.shape[1], transformer)
-            return features, Names([], fitted.words, fitted)
+            advice = "put other vectorizers before a classifier in a Pipeline"
+            raise SettingsError(f"vectorizer must be an Analysis, not {excerpt(vectorizer)}; {advice}")
         if self.vectorizer is not None and not is_text:
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         vectorizer.check()
@@ -313,11 +304,7 @@ class TextTagger(BaseEstimator):
         return self._set_fitted(copy.copy(self.classifier_)._tune(self._source(X, y, dense), metric, force))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`.
-
-        A vectorizer of scikit-learn is written by skops, which must be installed. A folder holds no code, so a
-        SettingsError names functions in the vectorizer, such as its own `tokenizer`.
-        """
+        """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`."""
         check_is_fitted(self)
         self.classifier_.save(path)
 
@@ -334,13 +321,8 @@ class TextTagger(BaseEstimator):
         names = classifier.names_
         if names.labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
-        vectorizer = None
-        if isinstance(names.vectorizer, WordCounts):
-            analysis = names.vectorizer.analysis
-            vectorizer = None if analysis == Analysis() else analysis
-        elif names.vectorizer:
-            vectorizer = clone(names.vectorizer.estimator)
-        return cls(clone(classifier), vectorizer)._set_fitted(classifier)
+        analysis = names.vectorizer.analysis if names.vectorizer else Analysis()
+        return cls(clone(classifier), None if analysis == Analysis() else analysis)._set_fitted(classifier)
 
     @property
     def n_features_in_(self) -> int:
@@ -362,8 +344,7 @@ class TextTagger(BaseEstimator):
     def _set_fitted(self, classifier: Classifier) -> Self:
         """Set the attributes of a fitted tagger: those of a classifier that has names of labels."""
         self.classifier_ = classifier
-        vectorizer = classifier.names_.vectorizer
-        self.vectorizer_: Any = vectorizer.estimator if isinstance(vectorizer, FittedVectorizer) else vectorizer
+        self.vectorizer_ = classifier.names_.vectorizer
         # In an array of strings of a fixed length, each name would take the memory of the longest.
         self.classes_: NDArray[np.object_] = np.array(classifier.names_.labels, object)
         return self
@@ -375,13 +356,9 @@ class TextTagger(BaseEstimator):
 
     def _source(self, X: Documents, y: LabelNames | None, dense: DenseFeatures | None) -> Source:
         """Return documents as the fitted classifier takes them, with the names of their labels and dense features."""
-        vectorizer = self.classifier_.names_.vectorizer
-        transformer = vectorizer and vectorizer.estimator
-        documents, blocks = split_documents(X, dense, self.classifier_, transformer, fitted=True)
+        documents, blocks = split_documents(X, dense, self.classifier_, fitted=True)
         if documents is not None:
-            check_no_table(documents, transformer)
-            if transformer:
-                documents = transformer.transform(documents)
+            check_no_table(documents)
         return Source(documents, y, blocks)
 
     def _check_feature_count(self, X: Documents, dense: DenseFeatures | None) -> None:

@@ -26,7 +26,6 @@ from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, note_case
 from xmlgp.text.names import Names
 from xmlgp.text.table_files import TableFile
 from xmlgp.text.vectorize import check_vocabulary, points_of, vectorize
-from xmlgp.text.vectorizer import Vectorizer
 from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["Corpus", "Reader"]
@@ -52,9 +51,6 @@ class Corpus:
     def more(self, known: Known) -> TrainingData:
         """Return the documents for a model to learn; new words and labels follow those of the model."""
         vectorizer = self._vectorizer(known)
-        if not isinstance(vectorizer, WordCounts):
-            advice = "`TextTagger.partial_fit` learns such texts in Python"
-            raise SettingsError(f"{self.path}: a vectorizer of scikit-learn takes no new words; {advice}")
         return self._learned(vectorizer, LabelNumbers(known.names.labels or (), known.names.same), more=True)
 
     def _learned(self, vectorizer: WordCounts, labels: LabelNumbers, more: bool) -> TrainingData:
@@ -118,7 +114,7 @@ class Corpus:
     def _documents(self, columns: Columns | None, with_texts: bool = True) -> Iterator[Document]:
         return read_documents(self.reader, self._options, columns, True, self._reporter.note, with_texts)
 
-    def _vectorizer(self, known: Known) -> Vectorizer:
+    def _vectorizer(self, known: Known) -> WordCounts:
         """Return the vectorizer of a model; SettingsError if it was not trained on text."""
         if known.names.vectorizer is None:
             raise SettingsError(f"{self.path} is text, but the model was not trained on text")

@@ -136,7 +136,7 @@ class InMemory:
         texts = as_texts(self._data)
         if names.vectorizer is None:
             raise SettingsError("the points are text, but the model was not trained on text")
-        if extend and isinstance(names.vectorizer, WordCounts):
+        if extend:
             vectorizer, features = texts_of(texts, names.vectorizer)
             return features, names._replace(features=vectorizer.words, vectorizer=vectorizer)
         return names.vectorizer.features(texts), names

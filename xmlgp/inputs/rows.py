@@ -78,12 +78,12 @@ class RowsFile:
         names = _names_beside(self.path, None, matrix.shape[1], self._note).labels if named else None
         return matrix, names, D, is_open
 
-    def _with_words(self, vectorizer: object, words: list[str] | None, D: int) -> WordCounts | None:
-        """Return a vectorizer with more words; None for one that has no words of its own.
+    def _with_words(self, vectorizer: WordCounts, words: list[str] | None, D: int) -> WordCounts | None:
+        """Return a vectorizer with more words; None if they are not known.
 
         Raise SettingsError if a word after the first D ones occurs before: text could not be counted.
         """
-        if not isinstance(vectorizer, WordCounts) or words is None:
+        if words is None:
             return None
         earlier = set(words[:D])
         for number, word in enumerate(words[D:], D):

@@ -32,7 +32,7 @@ FOLDER = "arrays"
 DTYPES = ("|u1", "<f2", ">f2", "<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
 
 #: Names of the array files that xmlgp writes; all other files belong to the user.
-ARRAY_FILE = re.compile(r"(preprocess|parameters|points|names|vectorizer)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
+ARRAY_FILE = re.compile(r"(preprocess|parameters|points|names)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
 class Entry(TypedDict):

@@ -24,9 +24,7 @@ from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.settings.fields import Settings
-from xmlgp.text.fitted_vectorizer import FittedVectorizer
 from xmlgp.text.names import Names
-from xmlgp.text.vectorizer import StoredVectorizer, Vectorizer
 from xmlgp.text.word_counts import WordCounts
 from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
@@ -37,12 +35,6 @@ T = TypeVar("T")
 
 #: What every description begins with.
 HEAD = {"format": "xmlgp model folder", "format_version": FORMAT_VERSION, "written_by": f"xmlgp {__version__}"}
-
-#: The array with the bytes of a vectorizer of scikit-learn.
-STORED_VECTORIZER = "vectorizer.skops"
-
-#: Most bytes of a stored vectorizer that are read: those of ten million words.
-LARGEST_VECTORIZER = 1 << 29
 
 #: Bytes of names that are checked at once.
 CHUNK = 1 << 20
@@ -149,13 +141,12 @@ class ModelFolder:
         """
         path = Path(path)
         names = names or Names()
-        vectorizer = names.vectorizer.stored() if names.vectorizer else StoredVectorizer()
-        if vectorizer.description is not None:
-            facts["vectorizer"] = vectorizer.description
+        if names.vectorizer:
+            facts["vectorizer"] = names.vectorizer.description()
         made = make_model_folder(path)
         written: dict[str, Entry] = {}
         try:
-            write_arrays(path, {**arrays, **_arrays_of(names, vectorizer)}, written)
+            write_arrays(path, {**arrays, **_arrays_of(names)}, written)
             entries = {**(keep or {}), **written}
             facts = {"data": dict(data), "settings": settings.mapping(), **facts, "arrays": entries}
             description = {**HEAD, "model": settings.model, "stage": stage, **facts}
@@ -170,14 +161,9 @@ class ModelFolder:
         return cls(path)
 
     @property
-    def vectorizer(self) -> Vectorizer | None:
+    def vectorizer(self) -> WordCounts | None:
         """What maps text to the features, or None."""
         mapping = self.description.get("vectorizer")
-        stored = self.array(STORED_VECTORIZER)
-        if stored is not None and stored.nbytes > LARGEST_VECTORIZER:
-            raise ModelFolderError(f"{self.path}: the vectorizer has more than {LARGEST_VECTORIZER >> 20} MB")
-        if stored is not None:
-            return FittedVectorizer(self.description["data"]["D"], content=stored.tobytes(), source=self.path)
         if mapping is None:
             return None
         words = self._names("features", "D")
@@ -191,7 +177,7 @@ class ModelFolder:
         """The names of labels and features, and what maps text to features."""
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
-        words = vectorizer.words if isinstance(vectorizer, WordCounts) else self._names("features", "D")
+        words = vectorizer.words if vectorizer else self._names("features", "D")
         labels, uris, preferred = (self._names(kind, "K") for kind in ("labels", "uris", "preferred"))
         vocabulary = (uris, preferred) if uris and preferred else ()
         return Names(labels, words, vectorizer, *vocabulary)
@@ -236,12 +222,10 @@ class ModelFolder:
             write_description(self.path, self.description)
 
 
-def _arrays_of(names: Names, vectorizer: StoredVectorizer) -> dict[str, NDArray[np.uint8]]:
-    """Return the arrays in which names and a vectorizer of scikit-learn are stored."""
+def _arrays_of(names: Names) -> dict[str, NDArray[np.uint8]]:
+    """Return the arrays in which names are stored."""
     kinds = {kind: getattr(names, kind) for kind in ("labels", "features", "uris", "preferred")}
     texts = {f"names.{kind}": format_names(values) for kind, values in kinds.items() if values is not None}
-    if vectorizer.content is not None:
-        texts[STORED_VECTORIZER] = vectorizer.content
     return {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
 
 

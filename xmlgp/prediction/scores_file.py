@@ -3,8 +3,8 @@
 The first line is `N K`, the numbers of points and labels, of a ranking, and `N K assigned` where all listed labels are
 assigned to their points. N lines follow, `label:score label:score ...` with the highest score first. In a file with
 standard deviations all pairs are triples, `label:score:std`. Pairs are separated by spaces or tabs; the line of a point
-without scores is empty. Blank lines may follow. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read
-in double precision.
+without scores is empty. Blank lines may follow. Numbers are decimals as in data files, read in double
+precision.
 
 Files of other programs are read too. Without the first line, each line is a point, as napkinXC writes them. Pairs may
 be `label score` with tabs between them, as omikuji writes them.
@@ -13,7 +13,6 @@ be `label score` with tabs between them, as omikuji writes them.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import os
 import re
@@ -26,9 +25,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.line_parser import DECIMAL, check_index, report_first_mistake
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
+from xmlgp.data.scanner import DECIMAL
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.runtime.progress import Progress, silent
@@ -237,8 +236,11 @@ def _read_blocks(reader: LineReader, N: int | None, K: int) -> Iterator[Scores]:
             text = text.translate(AS_PAIRS)
         block = _parse_block(text, K, columns or 2)
         if block is None:
-            check_line = functools.partial(_check_line, K=K, columns=columns or 2)
-            report_first_mistake(text, path, line, check_line, ScoresFormatError)
+            for number, malformed in enumerate(text.split(b"\n"), line):
+                mistake = _mistake(malformed, K, columns or 2)
+                if mistake:
+                    raise ScoresFormatError(path, number, mistake)
+            raise AssertionError("no mistake was found in lines that were not parsed")
         missing -= block.N
         yield block
     if extra := reader.skip_blank_lines():
@@ -295,18 +297,25 @@ def _parse_block(text: bytes, K: int, columns: int) -> Scores | None:
     return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
 
 
-def _check_line(line: bytes, K: int, columns: int) -> None:
-    """Raise ValueError if a line is malformed."""
+def _mistake(line: bytes, K: int, columns: int) -> str | None:
+    """Return what is wrong with a line, or None."""
     form = "label:score:std, like the first pair of the file" if columns == 3 else "a label:score pair"
-    seen: set[int] = set()
-    for pair in line.split():
+    seen = set()
+    for pair in line.removesuffix(b"\r").translate(BLANKS).split():
         label, *numbers = pair.split(b":")
         if len(numbers) != columns - 1:
-            raise ValueError(f"{quote(pair)} is not {form}")
-        index = check_index(label, K, "label", seen)
+            return f"{quote(pair)} is not {form}"
+        if not label.isdigit():
+            return f"{quote(label)} is not a label: a nonnegative integer" if label else "a label is missing"
+        if float(label) >= K:
+            return f"label {quote(label)} is not below {K}, the number of labels"
+        if float(label) in seen:
+            return f"label {float(label):.0f} occurs twice"
+        seen.add(float(label))
         for number in numbers:
             if not DECIMAL.fullmatch(number) or not np.isfinite(float(number)):
-                raise ValueError(f"label {index} has {quote(number)} instead of a finite decimal number")
+                return f"label {float(label):.0f} has {quote(number)} instead of a finite decimal number"
+    return None
 
 
 def _format(block: Scores) -> bytes:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_text, words_of
 
@@ -113,41 +113,12 @@ def checked_analysis(analysis: Analysis | None, is_text: bool, source: str) -> A
 
 
 def stop_words(language: str) -> tuple[str, ...]:
-    """Return the stop words of a language, for `Analysis`.
-
-    Those of English are scikit-learn's, others those of the package stop-words.
-
-    Parameters
-    ----------
-    language : str
-        Its name in English or its code, such as "german" or "de".
-
-    Returns
-    -------
-    tuple of str
-
-    Raises
-    ------
-    XmlgpError
-        If the package is needed and not installed.
-    SettingsError
-        If the language is unknown.
-    """
+    """Return the stop words of a language, for `Analysis`: scikit-learn's of "english", the only one."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    if language in ("english", "en"):
-        return tuple(sorted(ENGLISH_STOP_WORDS))
-    try:
-        from stop_words import AVAILABLE_LANGUAGES, StopWordError, get_stop_words
-    except ImportError:
-        raise XmlgpError("stop words of other languages than english need: pip install 'xmlgp[text]'") from None
-    try:
-        words = get_stop_words(language)
-    except StopWordError:
-        known = ", ".join(sorted(AVAILABLE_LANGUAGES))
-        raise SettingsError(f"there are no stop words of {excerpt(language)}, only of {known}") from None
-    # As texts are divided: "d'un" is "un".
-    return tuple(sorted(set(Analysis().function()(" ".join(words)))))
+    if language != "english":
+        raise SettingsError(f"there are no stop words of {excerpt(language)}, only of english")
+    return tuple(sorted(ENGLISH_STOP_WORDS))
 
 
 def _no_words(text: str) -> Sequence[str]:

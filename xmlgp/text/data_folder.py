@@ -85,7 +85,7 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
     folder = Path(folder)
     first = next(iter(files.values()))
     vectorizer = first.vectorizer
-    description = json.dumps(vectorizer.stored().description, indent=1, ensure_ascii=False) + "\n"
+    description = json.dumps(vectorizer.description(), indent=1, ensure_ascii=False) + "\n"
     contents = {
         FEATURES: format_names(vectorizer.words),
         LABELS: format_names(first.labels),

@@ -12,7 +12,6 @@ from xmlgp.data.names import check_name, check_names, read_feature_names, read_l
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
-from xmlgp.text.vectorizer import Vectorizer
 from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "names_file", "read_names"]
@@ -38,7 +37,7 @@ class Names(NamedTuple):
 
     labels: list[str] | None = None
     features: list[str] | None = None
-    vectorizer: Vectorizer | None = None
+    vectorizer: WordCounts | None = None
     uris: list[str] | None = None
     preferred: list[str] | None = None
 

@@ -17,7 +17,6 @@ from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.text.analysis import LIMITS, Analysis
 from xmlgp.text.documents import Columns
-from xmlgp.text.vectorizer import StoredVectorizer
 
 __all__ = ["GrowingVocabulary", "WordCounts", "counts"]
 
@@ -38,13 +37,11 @@ class _Numbers(dict[str, int]):
 
 
 class WordCounts:
-    """Counts the D words of a vocabulary in texts; a `Vectorizer`.
+    """Counts the D words of a vocabulary in texts.
 
-    `numbers` maps each word to its number, and others to −1.
+    `numbers` maps each word to its number, and others to −1. `columns` are those of the training corpus, which are the
+    default for other corpora.
     """
-
-    estimator = None
-    grows = True
 
     def __init__(self, analysis: Analysis, words: list[str], columns: Columns | None = None) -> None:
         self.analysis = analysis
@@ -67,18 +64,16 @@ class WordCounts:
         numbers, lengths = _numbered(texts, self.analysis, self.numbers)
         return Features(counts(numbers, lengths, self.D))
 
-    def stored(self) -> StoredVectorizer:
-        """Return a description, without the words."""
-        return StoredVectorizer(
-            {
-                "format": FORMAT,
-                "format_version": FORMAT_VERSION,
-                "analyzer": self.analysis.analyzer,
-                "ngrams": [self.analysis.shortest, self.analysis.longest],
-                "columns": _columns_mapping(self.columns),
-                **self.analysis.limits(),
-            }
-        )
+    def description(self) -> dict[str, Any]:
+        """Return what a folder keeps beside the words."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "analyzer": self.analysis.analyzer,
+            "ngrams": [self.analysis.shortest, self.analysis.longest],
+            "columns": _columns_mapping(self.columns),
+            **self.analysis.limits(),
+        }
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any], words: list[str]) -> WordCounts | None:
