@@ -299,8 +299,6 @@ def test_nested_parameters_of_the_default_classifier_are_listed_and_set():
     assert pickle.loads(pickle.dumps(TextTagger())).get_params() == TextTagger().get_params()
     with pytest.raises(ValueError, match="^Invalid parameter 'topics' for estimator MLGPFClassifier"):
         TextTagger().set_params(classifier__topics=3)
-    with pytest.raises(SettingsError, match="^the vectorizer is None, and parameters inside it need an estimator"):
-        TextTagger().set_params(vectorizer__min_df=3)
 
 
 def test_a_tagger_of_features_has_their_number():

@@ -1,7 +1,6 @@
 """Features of texts are the counts of scikit-learn's CountVectorizer, and descriptions of vectorizers are untrusted."""
 
 import json
-import sys
 import unicodedata
 
 import numpy as np
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
-from xmlgp.errors import SettingsError, XmlgpError
-from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis, stop_words
+from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis
 from xmlgp.text.characters import normalized_text
 from xmlgp.text.documents import Columns
 from xmlgp.text.word_counts import WordCounts
@@ -108,22 +106,6 @@ def test_unknown_words_do_not_count():
 
 COLUMNS = Columns(("title", "Überschrift"), ("tags",), " ", "key")
 MORE_COLUMNS = Columns(labels=("tags", "topics"), flags=("topic_*", "2:4"), header=("text", "tags", "topics"))
-
-
-def test_stop_words_of_a_language():
-    assert {"the", "of"} <= set(stop_words("en")) == set(stop_words("english"))
-    french = stop_words("french")
-    assert {"le", "un", "quand"} <= set(french) == set(stop_words("fr"))
-    # As the analyser divides them.
-    assert not any("'" in word for word in french)
-    with pytest.raises(SettingsError, match="there are no stop words of 'klingon', only of arabic, bulgarian,"):
-        stop_words("klingon")
-
-
-def test_stop_words_of_a_package_that_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "stop_words", None)
-    with pytest.raises(XmlgpError, match=r"pip install 'xmlgp\[text\]'"):
-        stop_words("german")
 
 
 @pytest.mark.parametrize("analysis", [*ANALYSES[::5], ANALYSES[-1]], ids=str)
