@@ -38,7 +38,7 @@ def take(address: str, picture: Path) -> None:
     """Write the picture of the page at an address."""
     programs = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
     with sync_playwright() as driver:
-        # Chromium refuses its sandbox to root, as whom containers run.
+        # Chromium refuses its sandbox to root.
         browser = driver.chromium.launch(executable_path=next(programs, None), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": 1000}, color_scheme="light")
         page.goto(address)
@@ -50,8 +50,8 @@ def take(address: str, picture: Path) -> None:
 
 
 def height_of(page: Page) -> float:
-    """Return the height down to the words of the last suggestion, and to the last button beside it."""
-    lines = [*page.get_by_text("Against").all(), page.get_by_role("button", name="Copy labels")]
+    """Return the height down to the last button."""
+    lines = [*page.get_by_text("Against").all(), page.get_by_role("button", name="Copy")]
     boxes = [line.bounding_box() for line in lines]
     return max(box["y"] + box["height"] for box in boxes if box) + MARGIN
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
@@ -17,9 +17,6 @@ __all__ = ["FORM", "JSON", "Parameters", "parameters_of", "read_body", "read_doc
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-
-#: Seconds within which a body must arrive.
-BODY_SECONDS = 30.0
 
 #: The most documents of a batch, as for Annif.
 MOST_DOCUMENTS = 32
@@ -34,6 +31,8 @@ MOST_EXPLAINED = 100
 
 #: The most words that speak for a label.
 MOST_WORDS = 20
+
+WHOLE_NUMBER = re.compile("[0-9]{1,9}")
 
 
 class Parameters(NamedTuple):
@@ -50,7 +49,7 @@ class Parameters(NamedTuple):
 async def read_body(request: Request, content_type: str, largest: int) -> bytes:
     """Return the body of a request; the rest of one that is too large is not kept.
 
-    Status 415 if it is compressed or not of this type, 413 if it is too large, 408 if it comes too slowly.
+    Status 415 if it is compressed or not of this type, 413 if it is too large.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
@@ -64,14 +63,10 @@ async def read_body(request: Request, content_type: str, largest: int) -> bytes:
         raise too_large
     body = bytearray()
     try:
-        with anyio.fail_after(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > largest:
-                    raise too_large
-    except TimeoutError:
-        detail = f"the request did not arrive within {BODY_SECONDS:g} seconds"
-        raise HTTPException(408, detail, {"Connection": "close"}) from None
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > largest:
+                raise too_large
     except ClientDisconnect:
         raise HTTPException(400, "the client ended the connection before its request was complete") from None
     return bytes(body)
@@ -93,20 +88,22 @@ def parameters_of(fields: Iterable[tuple[str, str]]) -> tuple[Parameters, str | 
     for name, text in fields:
         texts.setdefault(name, []).append(text)
     values: dict[str, Any] = {name: tuple(texts.pop(name, ())) for name in ("only", "without")}
-    for name, read in READERS.items():
-        if name in texts:
-            if len(texts[name]) > 1:
-                raise HTTPException(400, f"{name} is given {len(texts[name])} times")
-            values[name] = read(name, texts[name][0])
+    for name in READERS.keys() & texts.keys():
+        _check(len(texts[name]) == 1, f"{name} is given {len(texts[name])} times")
+        values[name] = READERS[name](name, texts[name][0])
     text = values.pop("text", None)
     if values.get("assign"):
-        if values.get("threshold"):
-            raise HTTPException(400, "assign and threshold exclude each other")
+        _check(not values.get("threshold"), "assign and threshold exclude each other")
         values.setdefault("limit", MOST_EXPLAINED if values.get("explain") else MOST_LABELS)
     parameters = Parameters(**values)
-    if parameters.explain and parameters.limit > MOST_EXPLAINED:
-        raise HTTPException(400, f"limit is {parameters.limit}, but with explain it can be at most {MOST_EXPLAINED}")
+    fits = not parameters.explain or parameters.limit <= MOST_EXPLAINED
+    _check(fits, f"limit is {parameters.limit}, but with explain it can be at most {MOST_EXPLAINED}")
     return parameters, text
+
+
+def _check(is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise HTTPException(400, problem)
 
 
 def _text(name: str, text: str) -> str:
@@ -115,8 +112,8 @@ def _text(name: str, text: str) -> str:
 
 def _whole_number_to(most: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most):
-            raise HTTPException(400, f"{name} is {excerpt(text)}, not a whole number from 0 to {most}")
+        is_right = WHOLE_NUMBER.fullmatch(text) and int(text) <= most
+        _check(bool(is_right), f"{name} is {excerpt(text)}, not a whole number from 0 to {most}")
         return int(text)
 
     return read
@@ -127,14 +124,12 @@ def _probability(name: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= 1:
-        raise HTTPException(400, f"{name} is {excerpt(text)}, not a number from 0 to 1")
+    _check(0 <= value <= 1, f"{name} is {excerpt(text)}, not a number from 0 to 1")
     return value
 
 
 def _boolean(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise HTTPException(400, f"{name} is {excerpt(text)}, not true or false")
+    _check(text.lower() in ("true", "false"), f"{name} is {excerpt(text)}, not true or false")
     return text.lower() == "true"
 
 
@@ -152,24 +147,24 @@ def read_documents(body: bytes) -> tuple[list[str], list[str | None]]:
     """Return the texts and the identifiers of the documents of a batch."""
     batch = _read_json(body)
     documents = _member(batch, "documents", list, "the body")
-    if len(documents) > MOST_DOCUMENTS:
-        raise HTTPException(400, f"documents has {len(documents)} items, but at most {MOST_DOCUMENTS} are allowed")
+    _check(
+        len(documents) <= MOST_DOCUMENTS,
+        f"documents has {len(documents)} items, but at most {MOST_DOCUMENTS} are allowed",
+    )
     for name in Parameters._fields:
-        if name in batch:
-            raise HTTPException(400, f"{name} is in the body; for a batch it must be in the query")
-    texts = [_member(document, "text", str, f"documents[{index}]") for index, document in enumerate(documents)]
-    names = [document.get("document_id") for document in documents]
-    for index, name in enumerate(names):
-        if not isinstance(name, str | None):
-            raise HTTPException(400, f"documents[{index}].document_id is not text or null")
+        _check(name not in batch, f"{name} is in the body; for a batch it must be in the query")
+    texts, names = [], []
+    for index, document in enumerate(documents):
+        texts.append(_member(document, "text", str, f"documents[{index}]"))
+        names.append(document.get("document_id"))
+        _check(isinstance(names[-1], str | None), f"documents[{index}].document_id is not text or null")
     return texts, names
 
 
 def read_learned(body: bytes) -> tuple[list[str], list[list[str]]]:
     """Return the texts of documents to be learned, and the labels of each: URIs, or names where there is no URI."""
     documents = _read_json(body)
-    if not isinstance(documents, list) or not documents:
-        raise HTTPException(400, "the body is not a list of at least one document")
+    _check(isinstance(documents, list) and bool(documents), "the body is not a list of at least one document")
     texts, labels = [], []
     for index, document in enumerate(documents):
         place = f"body[{index}]"
@@ -182,8 +177,7 @@ def read_learned(body: bytes) -> tuple[list[str], list[list[str]]]:
 def _label(subject: object, place: str) -> str:
     has_uri = isinstance(subject, dict) and subject.get("uri") is not None
     label: str = _member(subject, "uri" if has_uri else "label", str, place)
-    if not label.strip():
-        raise HTTPException(400, f"{place} has an empty label")
+    _check(bool(label.strip()), f"{place} has an empty label")
     return label
 
 
@@ -199,11 +193,9 @@ def _read_json(body: bytes) -> Any:  # noqa: ANN401 -- a value of JSON
     return value
 
 
-def _member(value: object, name: str, kind: type, place: str) -> Any:  # noqa: ANN401 -- a value of JSON
+def _member(value: Any, name: str, kind: type, place: str) -> Any:  # noqa: ANN401 -- values of JSON
     """Return the member of an object of JSON, which must have this type."""
-    if not isinstance(value, dict):
-        raise HTTPException(400, f"{place} is not an object")
-    if not isinstance(value.get(name), kind):
-        noun = "text" if kind is str else "a list"
-        raise HTTPException(400, f"{place}.{name} is missing" if name not in value else f"{place}.{name} is not {noun}")
+    _check(isinstance(value, dict), f"{place} is not an object")
+    _check(name in value, f"{place}.{name} is missing")
+    _check(isinstance(value[name], kind), f"{place}.{name} is not {'text' if kind is str else 'a list'}")
     return value[name]

@@ -34,7 +34,7 @@ HEADERS = 1 << 16
 SHUTDOWN_SECONDS = 30
 
 #: Seconds after which a worker that does not answer the process that looks after it is replaced: longer than compiling.
-HEALTH_SECONDS = 60
+HEALTH_SECONDS = 30
 
 #: The longest token that is read.
 LONGEST_TOKEN = 4096
@@ -93,10 +93,10 @@ def serve(  # noqa: PLR0913, which are the options of the command
     """
     try:
         from uvicorn import Config
-        from uvicorn.supervisors import Multiprocess
 
         from xmlgp.serving.app import Options, is_loopback
         from xmlgp.serving.projects import Project
+        from xmlgp.serving.workers import Workers
     except ImportError:
         raise XmlgpError("serving needs Starlette and Uvicorn: pip install 'xmlgp[serve]'") from None
     paths = [models] if isinstance(models, str | os.PathLike) else models
@@ -135,7 +135,7 @@ def serve(  # noqa: PLR0913, which are the options of the command
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             timeout_worker_healthcheck=HEALTH_SECONDS,
         )
-        supervisor = Multiprocess(config, [listening])
+        supervisor = Workers(config, [listening])
         shown = f"[{host}]" if ":" in host else host
         note(f"listening on http://{shown}:{port} with {', '.join(names)}; stop with Ctrl-C")
         if not options.is_local and secret is None:
@@ -157,11 +157,6 @@ def _check_names(names: list[str]) -> None:
     if not names:
         raise UsageError("There is no model to serve.")
     for name in names:
-        if not name.isprintable():
-            raise UsageError(
-                f"The folder name {name!r} has characters that cannot be shown; rename it, or serve a symbolic link "
-                "to it."
-            )
         if names.count(name) > 1:
             raise UsageError(
                 f"Two models are in folders of the name {name}, which would be one project; rename one, or serve a "
@@ -171,12 +166,9 @@ def _check_names(names: list[str]) -> None:
 
 def _read_token(path: FilePath) -> str:
     """Return the token in a file; XmlgpError if it has none."""
-    try:
-        with open(path, encoding="ascii") as stream:
-            token = stream.read(LONGEST_TOKEN + 1).strip()
-    except UnicodeDecodeError:
-        token = ""
-    if not token or len(token) > LONGEST_TOKEN or not token.isprintable() or " " in token:
+    with open(path, encoding="ascii", errors="replace") as stream:
+        token = stream.read(LONGEST_TOKEN).strip()
+    if not (token.isascii() and token.isprintable()) or len(token.split()) != 1:
         raise XmlgpError(f"{os.fspath(path)}: the file must have a token, printable ASCII characters without spaces")
     return token
 
