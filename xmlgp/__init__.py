@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Source,
         Split,
         TrainedModel,
-        Tuned,
         compare,
         evaluate,
         learn,
@@ -27,12 +26,11 @@ if TYPE_CHECKING:
         serve,
         split,
         train,
-        tune,
     )
 
-__all__ = ["Comparison", "Evaluation", "Predictions", "Source", "Split", "TrainedModel", "Tuned"]
+__all__ = ["Comparison", "Evaluation", "Predictions", "Source", "Split", "TrainedModel"]
 __all__ += ["__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "report"]
-__all__ += ["serve", "split", "train", "tune"]
+__all__ += ["serve", "split", "train"]
 
 
 def __getattr__(name: str) -> object:

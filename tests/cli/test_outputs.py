@@ -25,8 +25,6 @@ def refused(output, read):
     [
         ("predict model data/test.txt", "data/test.txt", "data/test.txt"),
         ("predict model data", "data/train.txt", "data/train.txt"),
-        ("predict model data --only labels", "labels", "labels"),
-        ("predict model data --without some", "./some", "some"),
         ("predict model data", "model/model.json", "model/model.json"),
         ("report model data --label-names labels", "link", "labels"),
         ("report model data/test.txt --train data", "data/train.txt", "data/train.txt"),
@@ -34,7 +32,6 @@ def refused(output, read):
 )
 def test_no_command_writes_over_its_input(model, command, output, read):
     Path("labels").write_text("0\n1\n2\n3\n4\n5\n6\n")
-    Path("some").write_text("0\n1\n")
     os.symlink("labels", "link")
     assert run("predict", "model", "data", "-o", "scores", "-q").exit_code == 0
     before = content(".")
@@ -57,7 +54,7 @@ def test_functions_do_not_write_over_their_inputs(model):
     data, before = Path("data/test.txt"), content(".")
     for write in (
         xmlgp.predict("model", data).write,
-        xmlgp.predict(xmlgp.load("model"), data, only=[1]).write,
+        xmlgp.predict(xmlgp.load("model"), data).write,
         lambda out: xmlgp.report("model", data, out),
     ):
         for output in (data, "model/model.json"):

@@ -24,7 +24,6 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.label_choice import LabelChoice, parse_measure
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.trained_model import open_predictor
@@ -55,7 +54,7 @@ def test_scores_equal_those_of_the_library(options, count, output):
 @pytest.mark.parametrize(
     ("options", "output", "threshold", "limit"),
     [
-        (["--threshold", "0.3", "--limit", "1"], "probability", 0.3, 1),
+        (["--threshold", "0.3", "-k", "1"], "probability", 0.3, 1),
         (["--threshold", "-0.5", "--output", "utility"], "utility", -0.5, 7),
     ],
 )
@@ -70,70 +69,13 @@ def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit
     assert lines(Path("labels").read_text()) == expected
 
 
-@pytest.mark.parametrize("options", [["--threshold", "0.3"], ["--limit", "2"], ["--assign"]])
+@pytest.mark.parametrize("options", [["--threshold", "0.3"], ["--threshold", "0.3", "-k", "1"], ["--assign"]])
 def test_files_of_assigned_labels_say_so(options):
-    assert run("predict", "-q", "model", "data", *options, "-k", "2").exit_code == 2
     assert run("predict", "-q", "model", "data", *options).stdout.startswith("9 7 assigned\n")
     rows = run("predict", "-q", "model", "data", *options, "--format", "jsonl").stdout.splitlines()
     assert {json.loads(row)["assigned"] for row in rows} == {True}
     assert run("predict", "-q", "model", "data", "-k", "2").stdout.startswith("9 7\n")
     assert "assigned" not in run("predict", "-q", "model", "data", "-k", "2", "--format", "jsonl").stdout
-
-
-@pytest.mark.parametrize("measure", ["macro-f1@2", "coverage@2", "psp@2"])
-def test_labels_are_chosen_for_a_measure_of_all_points(measure):
-    run("predict", "model", "data", "-k", "all", "-o", "all.scores")
-    data = ModelFolder("model").description["data"]
-    counts = np.asarray(read_dataset("data/train.txt").labels.sum(axis=0))
-    q = estimate_propensities(counts, data["N"], data["D"]).values if measure == "psp@2" else None
-    expected = LabelChoice(*parse_measure(measure), q).of_scores(read_scores("all.scores"))
-    result = run("predict", "model", "data", "--optimise", measure, "--with-std", "-o", "chosen.scores")
-    assert (result.exit_code, result.output) == (0, "")
-    chosen = read_scores("chosen.scores")
-    assert chosen.labels.tolist() == expected.labels.tolist()
-    assert chosen.scores.tolist() == expected.scores.tolist()
-    assert (chosen.std > 0).all()
-    assert not chosen.assigned
-    one_thread = run("predict", "model", "data", "--optimise", measure, "--with-std", "--threads", "1")
-    assert one_thread.stdout == Path("chosen.scores").read_text()
-    answers = run("predict", "model", "data", "--optimise", measure, "--format", "jsonl", "--explain", "1").stdout
-    labels = [json.loads(line)["labels"] for line in answers.splitlines()]
-    assert [label["label"] for point in labels for label in point] == chosen.labels.tolist()
-    assert all(label["for"] or label["against"] for point in labels for label in point)
-    # Of the labels that are allowed.
-    Path("some").write_text("2\n5\n6\n")
-    run("predict", "model", "data", "--optimise", measure, "--without", "some", "-o", "chosen.scores")
-    assert set(read_scores("chosen.scores").labels) <= {0, 1, 3, 4}
-    assert set(np.diff(read_scores("chosen.scores").indptr)) == {2}
-
-
-def test_points_in_malformed_lines_do_not_count_in_what_is_optimised(tmp_path):
-    (tmp_path / "train.jsonl").write_text(as_json(documents(60, 0)))
-    run("train", "train.jsonl", "text", *SMALL)
-    rows = as_json(documents(6, 1)).splitlines()
-    (tmp_path / "good.jsonl").write_text("\n".join(rows))
-    (tmp_path / "bad.jsonl").write_text("\n".join([*rows[:3], "[", *rows[3:]]))
-    options = ["--optimise", "macro-f1@1", "--bad-lines"]
-    good = run("predict", "text", "good.jsonl", *options, "report").stdout.splitlines()
-    skipped = run("predict", "text", "bad.jsonl", *options, "skip").stdout.splitlines()
-    reported = run("predict", "text", "bad.jsonl", *options, "report").stdout.splitlines()
-    assert [json.loads(line)["labels"] for line in skipped] == [json.loads(line)["labels"] for line in good]
-    assert reported[:3] + reported[4:] == skipped
-    assert "error" in json.loads(reported[3])
-    # Without these options, nothing is answered.
-    stopped = run("predict", "text", "bad.jsonl", "--optimise", "macro-f1@1")
-    assert (stopped.exit_code, stopped.stdout) == (1, "")
-
-
-def test_a_model_without_counts_of_labels_has_no_propensities():
-    def without_counts(description):
-        for name in "labels", "features":
-            del description["arrays"][f"parameters.statistics.{name}"]
-
-    changed_description("model", without_counts)
-    line = said(run("predict", "model", "data", "--optimise", "psp@2"))
-    assert line == "model has no counts of its labels, which the propensities of psp need"
-    assert run("predict", "model", "data", "--optimise", "coverage@2").stdout.startswith("9 7\n")
 
 
 def test_default_settings_rank_far_better_than_chance(tmp_path):
@@ -247,12 +189,6 @@ def test_the_default_output_is_what_the_model_ranks_by():
     assert run("predict", "model", "data").stdout == outputs["probability"]
     changed_description("model", lambda description: description["settings"].update(ranking="utility"))
     assert run("predict", "model", "data").stdout == outputs["utility"]
-
-
-def test_a_closed_standard_output_is_one_sentence(model):
-    command = f"{shlex.quote(sys.executable)} -m xmlgp predict -q model data/test.txt >&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Error: stdout is closed\n")
 
 
 def test_probabilities_are_written_without_calibration_if_so_wanted():

@@ -79,13 +79,11 @@ def on_workers(cluster, files, monkeypatch):
     [
         ("subspace", ["-k", "all", "--with-std", "--output", "probability"]),
         ("topics", []),
-        ("regression", ["--optimise", "macro-f1@2"]),
         ("regression", ["--assign", "--with-std", "--no-calibration", "--memory", "1"]),
-        ("regression", ["--without", "some", "--threshold", "0.2", "--limit", "2", "--format", "tsv"]),
+        ("regression", ["--threshold", "0.2", "-k", "2", "--format", "tsv"]),
     ],
 )
 def test_every_option_gives_the_scores_of_one_process(on_workers, files, model, options):
-    (files / "some").write_text("1\n3\n")
     assert on_workers(model, "points.txt", *options).count("\n") > POINTS
 
 

@@ -121,89 +121,6 @@ def test_a_coprocess_answers_rows_in_the_scores_file(model):
             assert next_line() == answer
 
 
-#: Two documents, with malformed lines before, between and after them; and the identifiers and errors in a report.
-BAD = {
-    "jsonl": (
-        b'{"id": 7, "text": {}}\n{"id": "a", "text": "red"}\nnot JSON\n\n{"text": "\xff"}\n{"text": "blue"}\n[]\n',
-        [
-            (7, "line 1: text is an object"),
-            "a",
-            (3, "line 3: this line is not JSON"),
-            (4, "line 5: byte 0xff at byte 11"),
-            5,
-        ]
-        + [(6, "line 7: this line is a list, not a JSON object")],
-    ),
-    "lines": (
-        b"\xff bad\nred\nword1 \xc3\nblue\n\xa4\n",
-        [(1, "line 1: byte 0xff at byte 1"), 2, (3, "line 3: byte 0xc3 at byte 7"), 4, (5, "line 5: byte 0xa4")],
-    ),
-    "csv": (
-        b'id,text\na\nb,"red\nred"\nc,d,e\nf,"g" h\ni,\xff\nj,blue\nk,"open\n',
-        [(1, "line 2: this row has 1 field"), "b", (3, "line 5: this row has 3 fields"), (4, "line 6: a quote within")]
-        + [("i", "line 7: byte 0xff at byte 3"), "j", (7, "line 9: a quoted field")],
-    ),
-    "annif": (b"red\ta\n\xff\tb\nblue\tc\n", [1, (2, "line 2: byte 0xff at byte 1"), 3]),
-    "fasttext": (b"__label__a red\n__label__\xff b\nblue\n", [1, (2, "line 2: byte 0xff at byte 10"), 3]),
-    "pecos": (b"1\tred\nx\tb\nnone\n2\tblue\n", [1, (2, "line 2: the labels"), (3, "line 3: there is no tab"), 4]),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_lines_are_reported_or_left_out(text_model, name):
-    content, expected = BAD[name]
-    Path("bad").write_bytes(content)
-    found = [
-        json.loads(line) for line in run("predict", "-q", "model", "bad", "--bad-lines", "report").stdout.splitlines()
-    ]
-    for answer, own in zip(found, expected, strict=True):
-        assert answer.keys() == {"id", "error" if isinstance(own, tuple) else "labels"}
-        identifier, reason = own if isinstance(own, tuple) else (own, "")
-        assert (answer["id"], answer.get("error", "")[: len(reason)]) == (identifier, reason)
-    good = [answer for answer in found if "labels" in answer]
-    assert list(xmlgp.predict("model", "bad", bad_lines="skip")) == good
-    skipped = run("predict", "model", "bad", "--bad-lines", "skip")
-    assert [json.loads(line) for line in skipped.stdout.splitlines()] == good
-    number, line = len(expected) - 2, expected[0][1] if isinstance(expected[0], tuple) else "line 2:"
-    words = "lines were" if number > 1 else "line was"
-    assert f"{number} malformed {words} left out; the first: bad:{line[5]}: " in skipped.stderr
-    # In the scores file, their lines are empty.
-    scores = run("predict", "-q", "model", "bad", "--bad-lines", "skip", "--format", "scores").stdout.splitlines()
-    assert [bool(line) for line in scores[1:]] == ["labels" in answer for answer in found]
-    # All that comes before the first one is answered.
-    stopped = run("predict", "-q", "model", "bad")
-    assert stopped.exit_code == 1
-    assert stopped.stderr.startswith(f"bad:{line[5]}: ")
-    assert [json.loads(line)["id"] for line in stopped.stdout.splitlines()] == ([] if expected[0] != 1 else [1])
-
-
-def test_bad_rows_are_reported_or_left_out(model):
-    header, *rows = Path("data/test.txt").read_text().splitlines(keepends=True)
-    rows[2], rows[8] = "0 99:1\n", "0,0 1:1\n"
-    Path("bad").write_text("".join([header, *rows]))
-    found = list(xmlgp.predict("model", "bad", bad_lines="report"))
-    errors = {answer["id"]: answer["error"] for answer in found if "error" in answer}
-    assert errors == {
-        3: "line 4: feature '99' is not below 25, the number of features in the first line",
-        9: "line 10: label 0 occurs twice",
-    }
-    head, *whole = run("predict", "-q", "model", "data/test.txt").stdout.splitlines()
-    whole[2] = whole[8] = ""
-    skipped = run("predict", "model", "bad", "--bad-lines", "skip")
-    assert skipped.stdout.splitlines() == [head, *whole]
-    assert skipped.stderr.startswith("2 malformed lines were left out; the first: bad:4: feature '99'")
-    assert xmlgp.predict("model", "bad", bad_lines="skip").matrix()[[2, 8]].nnz == 0
-    stopped = run("predict", "-q", "model", "bad")
-    assert (stopped.exit_code, stopped.stdout.splitlines()[0], len(stopped.stdout.splitlines())) == (1, head, 3)
-    assert stopped.stderr.startswith("bad:4: ")
-
-
-def test_bad_lines_of_a_pipe_are_reported_as_they_come(text_model):
-    pieces = ["{\n", json.dumps(TEST[1]) + "\n", "{\n"]
-    found = one_by_one("model", pieces, bad_lines="report")
-    assert [answer["id"] for answer in found] == [1, TEST[1]["id"], 3]
-
-
 def test_a_bad_line_leaves_a_file_as_it_was_and_answers_are_printed_before_its_error(text_model):
     Path("out.jsonl").write_text("old\n")
     Path("bad.jsonl").write_text(json.dumps(TEST[1]) + "\n[]\n" + json.dumps(TEST[2]) + "\n")
@@ -215,11 +132,3 @@ def test_a_bad_line_leaves_a_file_as_it_was_and_answers_are_printed_before_its_e
         # It ends though its input does not.
         assert found.wait(LIMIT) == 1
         assert found.stderr.read().startswith(b"-:2: ")
-
-
-@pytest.mark.parametrize("output_format", ["scores", "tsv"])
-def test_a_report_of_bad_lines_needs_json_lines(text_model, output_format):
-    result = run("predict", "model", "new.jsonl", "--bad-lines", "report", "--format", output_format)
-    assert said(result, 2) == f"a report of bad lines needs the format jsonl, not {output_format}."
-    with pytest.raises(xmlgp.errors.UsageError, match="stop, skip, report"):
-        xmlgp.predict("model", "new.jsonl", bad_lines="ignore")

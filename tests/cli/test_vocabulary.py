@@ -65,16 +65,6 @@ def test_answers_have_uri_and_label():
     assert ModelFolder("model").names.labels == list(URIS.values())
 
 
-def test_labels_are_allowed_by_either_name(workdir):
-    trained("--vocabulary", "words.csv")
-    (workdir / "some").write_text("the red\nhttp://ex.org/1\n")
-    assert {found["uri"] for labels in answers("--only", "some") for found in labels} == {
-        "http://ex.org/0",
-        "http://ex.org/1",
-    }
-    assert len(answers("--without", "some")[0]) == 3
-
-
 def test_learn_names_old_and_new_labels(workdir):
     trained()
     before = ModelFolder("model")

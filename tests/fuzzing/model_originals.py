@@ -15,7 +15,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["DESCRIPTION", "NAMED", "TUNED", "make_originals"]
+__all__ = ["DESCRIPTION", "NAMED", "make_originals"]
 
 DESCRIPTION = "model.json"
 
@@ -46,9 +46,6 @@ KINDS = {
     "preprocessed": ["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"],
 }
 
-#: The model that has a tuned threshold and limit, by which `predict` assigns labels.
-TUNED = "default"
-
 #: The model of text, which has names of labels and features.
 NAMED = "named"
 
@@ -74,8 +71,6 @@ def make_originals(folder, names=tuple(KINDS)):
             with calibrated(0.5) if name == "calibrated" else contextlib.nullcontext():
                 result = run(command, "-q", "--no-cache", data, folder / name, *options)
             assert result.exit_code == 0, result.stderr
-            if name == TUNED:
-                assert run("tune", "-q", "--no-cache", folder / name, folder / "test.txt").exit_code == 0
             _settle(folder / name, name == SWAPPED)
     return list(names)
 

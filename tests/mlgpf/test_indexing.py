@@ -60,21 +60,11 @@ def test_as_many_of_the_best_labels_are_found_as_was_measured(trained):
 def test_with_all_candidates_scores_are_those_of_an_exact_ranking(trained, monkeypatch):
     model = trained()
     monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
-    exact = xmlgp.predict(model, DATASET).matrix().toarray()
-    np.testing.assert_allclose(xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray(), exact, rtol=1e-5)
+    exact = best_of(model.predictor, DATASET.features)
+    np.testing.assert_array_equal(best_of(model.predictor.searching(0.3), DATASET.features), exact)
 
 
-def test_approximate_scores_of_a_point_do_not_depend_on_the_others(trained, tmp_path):
-    trained().save(tmp_path / "model")
-    model = xmlgp.load(tmp_path / "model")
-    together = xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray()
-    few = Dataset(DATASET.features[[7, 250]], DATASET.labels[[7, 250]])
-    np.testing.assert_array_equal(xmlgp.predict(model, few, approximate=0.3).matrix().toarray(), together[[7, 250]])
-    with xmlgp.limit_threads(3):
-        np.testing.assert_array_equal(xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray(), together)
-    assert (together != xmlgp.predict(model, DATASET).matrix().toarray()).any()
-
-
+<<<<<<< HEAD
 def test_without_use_approximate_is_noted(trained, monkeypatch):
     model = trained()
     notes = []
@@ -95,6 +85,25 @@ def test_without_use_approximate_is_noted(trained, monkeypatch):
     for recall in (0, 1.5, -1, float("nan")):
         with pytest.raises(UsageError, match="above 0 and at most 1"):
             xmlgp.predict(model, DATASET, approximate=recall)
+=======
+def test_learning_on_adds_new_labels_to_the_index(monkeypatch):
+    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
+    known = Dataset(DATASET.features[:200], DATASET.labels[:200, :KNOWN])
+    model = xmlgp.train(known, settings=SETTINGS)
+    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
+    index = LabelIndex.of(learned.parameters)
+    np.testing.assert_array_equal(np.sort(index.labels), np.arange(80))
+    np.testing.assert_array_equal(index.recall, LabelIndex.of(model.parameters).recall)
+    labels = index.labels[: index.starts[1]]
+    np.testing.assert_allclose(index.biases[0], learned.parameters["bias"][labels].mean(), rtol=1e-4)
+    # With all labels as candidates, the ranking is exact if the index has all of them.
+    exact = best_of(learned.predictor, DATASET.features)
+    np.testing.assert_array_equal(best_of(learned.predictor.searching(0.1), DATASET.features), exact)
+    # The batch is large enough to measure the recall again.
+    monkeypatch.setattr(indexing, "MEASURED", 50)
+    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
+    assert (LabelIndex.of(learned.parameters).recall != index.recall).any()
+>>>>>>> e7e67abc (Reduce evaluate, predictions and the report to what is used)
 
 
 def test_a_point_with_too_few_candidates_is_ranked_exactly(trained, monkeypatch):

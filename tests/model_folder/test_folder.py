@@ -13,7 +13,6 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
-from xmlgp.prediction.tuning import Tuned
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
@@ -60,21 +59,6 @@ def test_round_trip(tmp_path):
     assert_same(parameters["matrix"], ARRAYS["parameters.matrix"])
     assert folder.array("nothing") is None
     assert list(folder.entries("preprocess.")) == ["preprocess.other"]
-
-
-def test_a_tuned_rule_is_stored_and_dropped_by_the_next_model(tmp_path):
-    folder = write(tmp_path)
-    before = json.loads((tmp_path / "model.json").read_text())
-    tuned = Tuned("f1-point", "utility", -0.25, 7, 0.5, 20)
-    content = files(tmp_path)
-    folder.write_tuned(tuned)
-    again = ModelFolder(tmp_path)
-    assert folder.tuned == again.tuned == tuned
-    assert list(again.description)[-2:] == ["tuned", "arrays"]
-    assert {key: value for key, value in again.description.items() if key != "tuned"} == before
-    assert files(tmp_path) == content
-    assert_same(again.array("parameters.matrix"), ARRAYS["parameters.matrix"])
-    assert write(tmp_path).tuned is None
 
 
 @pytest.mark.parametrize("name", ["parameters.matrix", "parameters.in_fortrans_order", "parameters.places"])

@@ -62,7 +62,6 @@ def test_other_format_versions(tmp_path, version):
         ModelFolder(tmp_path)
 
 
-TUNED = {"metric": "f1-micro", "output": "utility", "threshold": 0.5, "limit": 3, "value": 0.25, "points": 9}
 MEASURED = HeldOut(9, 50.0, 40.0, 30.0, 0.2, 0.1)._asdict()
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
@@ -77,7 +76,6 @@ DAMAGED = {
     # Neither NaN nor infinite, also as a float.
     + [b'[{"epoch": 1, "bound": 1, "seconds": %b}]' % number for number in (b"NaN", b"1e999", b"1" + b"0" * 400)],
     "held_out": [b"null", {}, MEASURED | {"points": 2.5}, MEASURED | {"precision_1": "x"}],
-    "tuned": [b"null", {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"}],
     "classes": [
         "01",
         [0, 1, 2],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cli.command import run, said
-from tests.model_folder.golden.make import DENSE, HERE, MODELS, TUNED, data
+from tests.model_folder.golden.make import DENSE, HERE, MODELS, data
 from xmlgp import models
 from xmlgp.data.features import Dense, Features
 from xmlgp.data.formats import read_dataset
@@ -51,18 +51,6 @@ def test_golden_models_have_all_documented_arrays():
         name.replace("TERM", term) for name in documented for term in (("linear", "se") if "TERM" in name else [""])
     }
     assert found == documented
-
-
-def test_a_golden_model_has_a_tuned_rule_by_which_labels_are_assigned(tmp_path):
-    entry = described(GOLDEN / TUNED)["tuned"]
-    assert run("predict", "-q", GOLDEN / TUNED, data(TUNED, "test"), "-o", tmp_path / "labels").exit_code == 0
-    expected = read_scores(GOLDEN / TUNED / f"{entry['output']}.txt")
-    # Scores of points without the rule's labels are below the threshold.
-    kept = expected.scores >= entry["threshold"] * (1 - ROUNDING)
-    ranks = np.concatenate([np.arange(length) for length in np.diff(expected.indptr)])
-    np.testing.assert_array_equal(
-        read_scores(tmp_path / "labels").labels, expected.labels[kept & (ranks < entry["limit"])]
-    )
 
 
 def test_a_golden_model_has_latent_functions_of_words_and_of_both():

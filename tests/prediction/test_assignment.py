@@ -14,7 +14,7 @@ from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction import assignment as module
-from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign, highest_expected_f1
+from xmlgp.prediction.assignment import AssignmentRule, assign, highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
 
 NEW = ALL[:20]
@@ -91,25 +91,6 @@ def test_a_score_that_is_not_finite_raises_instead_of_counting_as_low(rule):
     points[2] = np.inf
     with np.errstate(invalid="ignore"), pytest.raises(NumericalError, match=r"for point 2 is not finite$"):
         list(assign(Probable(), Features(sp.csr_array(points)), rule, "probability"))
-
-
-@each_value(
-    allowed=[[0], [K - 1], [1, 3, 50], range(1, K), range(K)],
-    k=[1, 2, K, 2 * K, None],
-    output=["utility", "probability"],
-    with_std=[False, True],
-)
-def test_a_restricted_predictor_lists_what_the_whole_one_does_without_other_labels(allowed, k, output, with_std):
-    restricted = RestrictedPredictor(Linear(), np.isin(np.arange(K), allowed))
-    (whole,) = Linear().top(NEW, None, output, with_std)
-    (found,) = restricted.top(NEW, k, output, with_std)
-    kept = np.isin(whole.labels, allowed).reshape(len(UTILITIES), K)
-    kept &= np.cumsum(kept, axis=1) <= (k or K)
-    assert (found.N, found.K, restricted.label_count) == (len(UTILITIES), K, len(allowed))
-    np.testing.assert_array_equal(np.diff(found.indptr), min(k or K, len(allowed)))
-    for name in ("labels", "scores", *["std"] * with_std):
-        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[kept.ravel()])
-    assert (found.std is not None) == with_std
 
 
 def expected_f1_of_all_sets(p):

@@ -14,7 +14,7 @@ def model(request):
     return xmlgp.train(small_dataset(N=300, D=400, K=90), settings=settings)
 
 
-@pytest.mark.parametrize("how", [{"k": 5}, {"k": 70}, {"threshold": 0.02}, {"limit": 40, "threshold": 0.01}])
+@pytest.mark.parametrize("how", [{"k": 5}, {"k": 70}, {"threshold": 0.02}, {"k": 40, "threshold": 0.01}])
 @pytest.mark.parametrize("count", [1, 2, 3, 9])
 def test_few_points_have_the_scores_that_they_have_among_many(model, how, count):
     features = small_dataset(N=64, D=400, K=90, seed=3).features.sparse

@@ -44,9 +44,6 @@ def check_problem(answer, status, reason=""):
         *(({"text": "x", "explain": value}, "explain is") for value in ("-1", "21", "true")),
         *(({"text": "x", "assign": value}, "assign is") for value in ("", "1", "yes")),
         ({"text": "x", "limit": ["1", "2"]}, "limit is given 2 times"),
-        ({"text": "x", "only": "no such label"}, "'no such label' is not a label of the model"),
-        ({"text": "x", "only": ["printing"], "without": ["printing"]}, "allow no label"),
-        ({"text": "x", "without": "a\x1b[31m\nb"}, "not a label"),
         ({"text": "x", "explain": "1", "limit": "101"}, "limit is 101, but with explain"),
         ({"text": "x", "assign": "true", "threshold": "0.5"}, "assign and threshold"),
     ],
@@ -86,7 +83,7 @@ def test_a_wrong_batch_is_refused(client, body, reason):
 @pytest.mark.parametrize("body", [b"text=\xff", b"text=%ff", "text=ä".encode("latin-1"), b"a=1&" * 2000])
 def test_a_wrong_form_is_refused(client, body):
     check_problem(client.post(SUGGEST, content=body, headers=FORM), 400, "the form (is not UTF-8|has more than)")
-    check_problem(client.post(f"{BATCH}?only=%ff", json={"documents": []}), 400, "the query is not UTF-8")
+    check_problem(client.post(f"{BATCH}?explain=%ff", json={"documents": []}), 400, "the query is not UTF-8")
 
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/json", "multipart/form-data; boundary=x"])
@@ -180,7 +177,7 @@ def test_a_model_that_suggests_nothing_for_texts_is_refused(tmp_path, client_of)
 
 
 fields = st.dictionaries(
-    st.sampled_from(["text", "limit", "threshold", "explain", "only", "without", "assign", "language", "\0", "x"]),
+    st.sampled_from(["text", "limit", "threshold", "explain", "assign", "language", "\0", "x"]),
     st.one_of(st.text(max_size=30), st.integers().map(str), st.floats().map(str), st.binary(max_size=30)),
     max_size=5,
 )

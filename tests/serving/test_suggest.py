@@ -34,8 +34,6 @@ def as_predicted(results):
         ({"threshold": "0.0"}, {}),
         ({"explain": "3"}, {"explain": 3}),
         ({"assign": "true"}, {"k": None, "assign": True}),
-        ({"only": ["printing", "account"]}, {"only": ["printing", "account"]}),
-        ({"without": ["printing"], "limit": "3"}, {"without": ["printing"], "k": 3}),
         ({"language": "fi", "project": "x", "metadata_title": "y", "backend": "z"}, {}),
     ],
 )
@@ -89,5 +87,3 @@ def test_labels_of_a_vocabulary_have_their_uris(client_of, tmp_path):
     uris = {name: uri or name for name, uri in zip(model.names.shown, model.names.uris, strict=True)}
     assert {own["label"]: own["uri"] for own in found} == uris
     assert sum(uri.startswith("http") for uri in uris.values()) == 3
-    only = client.post("/v1/projects/named/suggest", data={"text": "x", "only": "http://example.org/1"})
-    assert [own["uri"] for own in only.json()["results"]] == ["http://example.org/1"]

@@ -23,12 +23,10 @@ from xmlgp.cli.options import (
     threads_option,
     work_of,
 )
-from xmlgp.prediction.label_formats import FORMATS, format_of
-from xmlgp.prediction.predictor import MEMORY, OUTPUTS, RECALL
-from xmlgp.prediction.selection import MAX_STREAMED
-from xmlgp.prediction.table_output import TABLES
+from xmlgp.prediction.label_writer import FORMATS, format_of
+from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.runs import predict as runs
-from xmlgp.runs.predict import BAD_LINES, RANKED
+from xmlgp.runs.predict import RANKED
 from xmlgp.runtime.progress import silent
 
 __all__ = ["predict"]
@@ -42,7 +40,7 @@ __all__ = ["predict"]
     "k",
     callback=label_count,
     metavar="K|ALL",
-    help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}, or what `xmlgp tune` chose]",
+    help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}]",
 )
 @click.option(
     "--threshold",
@@ -51,20 +49,11 @@ __all__ = ["predict"]
     metavar="SCORE",
     help="Assign the labels with at least this score.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="K", help="Assign at most K labels to a point.")
 @click.option(
     "--assign",
     is_flag=True,
     help="Assign to each point the labels with the highest expected F1, given the probabilities of all labels.",
 )
-@click.option(
-    "--optimise",
-    metavar="MEASURE",
-    help="Choose the labels of each point for a measure of all points together: macro-f1@K, coverage@K or psp@K, such "
-    "as macro-f1@5.",
-)
-@click.option("--only", type=INPUT, metavar="FILE", help="Consider the labels in FILE only, one a line.")
-@click.option("--without", type=INPUT, metavar="FILE", help="Leave out the labels in FILE, one a line.")
 @click.option(
     "-o", "--out", type=NonEmptyPath(allow_dash=True), default="-", show_default=True, help="The output file."
 )
@@ -73,8 +62,8 @@ __all__ = ["predict"]
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
     help="The format of the output. It is a scores file, JSON Lines with an object for each point, or a table with a "
-    "row for each label: separated by tabs or commas, an Excel workbook, or a Parquet file.  [default: told by the "
-    "ending of --out, otherwise jsonl for text and scores for numbers]",
+    "row for each label, separated by tabs or commas.  [default: told by the ending of --out, otherwise jsonl for text "
+    "and scores for numbers]",
 )
 @click.option(
     "--output",
@@ -82,16 +71,6 @@ __all__ = ["predict"]
     help="Scores, by which labels are ranked: the probability p, integrated over the posterior (bmlpl: over the "
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
-)
-@click.option(
-    "--approximate",
-    type=click.FloatRange(0, 1, min_open=True),
-    is_flag=False,
-    flag_value=RECALL,
-    metavar="[RECALL]",
-    help="Find the best labels by the index that a model of many labels has: about this share of the five best labels "
-    f"of each point, {RECALL} if none is given. Write the option last, or with a RECALL. For up to {MAX_STREAMED} "
-    "labels of a point.",
 )
 @click.option("--no-calibration", is_flag=True, help="Write uncalibrated probabilities.")
 @click.option(
@@ -103,14 +82,6 @@ __all__ = ["predict"]
     "needs a linear kernel.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
-@click.option(
-    "--bad-lines",
-    type=click.Choice(BAD_LINES),
-    default="stop",
-    show_default=True,
-    help="At a malformed line: stop, after the points before it are answered, skip it, or report it as "
-    '{"id": ..., "error": ...} in JSON Lines.',
-)
 @click.option(
     "--memory",
     type=click.IntRange(1),
@@ -154,15 +125,8 @@ def predict(
     `"assigned": true`. Lines of a pipe or terminal are answered as they come.
 
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
-    score, which may be none, and --limit at most so many; alone, --limit assigns as many to every point. --assign takes
-    labels as independent and assigns at least one to every point. It scores all labels, which takes longer if they are
-    many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL apply. They
-    fit one kind of scores only (--output, --no-calibration); with another one, the 5 best labels are written.
-
-    --optimise gives K labels to every point: of its 64 most probable ones, or 4 K if these are more, those by which the
-    measure of all points is expected to be highest. The answer is a ranking, the most probable label first. For
-    macro-f1 and coverage, all points are scored before the first is answered, in about 3 KB of memory for each. psp
-    takes the propensities of the points that MODEL knows. The precision P@K falls, with coverage perhaps by half.
+    score, which may be none, and --assign those of the highest expected F1, at least one, if labels are independent; a
+    K limits both. --assign scores all labels, which takes longer if they are many.
 
     With --scheduler or --workers, points are scored on a Dask cluster, whose workers see MODEL under the same path. The
     output is the same, to the last digit.
@@ -172,16 +136,13 @@ def predict(
       echo "My screen is dark" | xmlgp predict models/tickets - --explain 3
       xmlgp predict models/amazoncat data/amazoncat --scheduler tcp://head:8786 -o amazoncat.scores
       xmlgp predict models/bibtex data/bibtex/test.txt --threshold 0.2 -o bibtex.labels
-      xmlgp predict models/bibtex data/bibtex/test.txt --optimise macro-f1@5 -o bibtex.scores
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
     """
-    check_standard_input(data, options["only"], options["without"])
+    check_standard_input(data)
     output_format = output_format or format_of(out)
     if options["explain"] and output_format == "scores":
         raise click.UsageError(f"--explain needs --format {', '.join(FORMATS)}.")
     if out == "-" and sys.stdout and sys.stdout.isatty():
-        if output_format in TABLES:
-            raise click.UsageError(f"The format {output_format} is not text; write it to a file, by --out.")
         # A bar would be drawn over the answers, which show the progress themselves.
         options["progress"] = silent
     with work_of(cluster, note) as work:

@@ -42,14 +42,6 @@ __all__ = ["report"]
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
-@click.option(
-    "--neighbours",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Show for each document the N training documents with the most similar dense features, such as embeddings, "
-    "and their labels.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @dense_option
 @reading_options(with_model=True)
 @threads_option
@@ -64,16 +56,9 @@ def report(model: str, data: str, out: str, train: str | None, label_names: str 
       xmlgp report models/tickets data/tickets -o tickets.html
       xmlgp report models/bibtex data/bibtex -o bibtex.html
 
-    The page has the measures with their meaning, precision and recall by the frequency of labels, the reliability of
-    probabilities, the best and the worst labels, the labels that are most often given in place of others, and twenty
-    documents with their true and suggested labels; for a model of text, also their texts. True labels that MODEL does
-    not know count as missed; the page lists them.
-
-    DATA may be a file in the format of the Extreme Classification Repository, perhaps compressed, or - for standard
-    input.
-
-    The page assigns labels by the threshold and the limit that `xmlgp tune` stored in MODEL. Without these it does so
-    as `xmlgp predict --assign`, from the 50 most probable labels.
+    The page has the measures with their intervals, the calibration of probabilities, precision and recall of frequent
+    and rare labels, the labels that are missed most often or given in place of others, and the points with the worst
+    errors; for a model of text, also their texts. True labels that MODEL does not know count as missed.
     """
     check_standard_input(data, train, label_names)
     api.report(model, source_of(data, options), out, train=train, label_names=label_names, **options)

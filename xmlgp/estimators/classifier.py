@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,11 +24,10 @@ from xmlgp.estimators.features import (
     unlabelled,
 )
 from xmlgp.estimators.labels import read_labels
-from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.memory import check_columns, columns_of
-from xmlgp.inputs.source import DenseFeatures, Source
+from xmlgp.inputs.source import DenseFeatures
 from xmlgp.inputs.training_data import TrainingData
-from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
+from xmlgp.prediction.assignment import ABOVE_HALF
 from xmlgp.text.names import Names
 from xmlgp.work.connection import open_work
 
@@ -39,10 +36,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from typing_extensions import Self
 
-__all__ = ["Classifier", "LabelChoice"]
-
-#: Some labels: a file with a name a line, or their names.
-LabelChoice: TypeAlias = "FilePath | Sequence[str] | None"
+__all__ = ["Classifier"]
 
 
 class Classifier(Estimator):
@@ -52,19 +46,12 @@ class Classifier(Estimator):
     ----------
     classes_ : ndarray, K×2
         [0, 1] for each of the K labels. Their names, if y was a DataFrame, are `names_.labels`.
-    assignment_rule_ : AssignmentRule or None
-        The threshold and the limit of `tuned_`.
     """
 
     @property
     def classes_(self) -> NDArray[np.int_]:
         """[0, 1] for each label, K×2: an array, as scikit-learn's `cross_val_predict` needs it."""
         return np.broadcast_to([0, 1], (self.model_.data["K"], 2))
-
-    @property
-    def assignment_rule_(self) -> AssignmentRule | None:
-        """The tuned threshold and limit, or None."""
-        return self.tuned_ and self.tuned_.rule
 
     def fit(
         self, X: FeaturesLike, y: MatrixLike, client: Client | None = None, *, dense: DenseFeatures | None = None
@@ -118,7 +105,7 @@ class Classifier(Estimator):
         return probabilities
 
     def predict(self, X: FeaturesLike, *, dense: DenseFeatures | None = None) -> NDArray[np.int_]:
-        """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
+        """Return 1 where a label is assigned, N×K: where its probability is above one half."""
         with self._threads():
             scores = self._assigned(self._features_of_fit(X, dense)).matrix()
         # An assigned label may have the utility 0.
@@ -146,54 +133,12 @@ class Classifier(Estimator):
             raise SettingsError(f"y has {labels.shape[1]} labels, but the model was trained on {assigned.shape[1]}")
         return float(accuracy_score(labels, assigned, sample_weight=sample_weight))
 
-    def tune(
-        self,
-        X: FeaturesLike,
-        y: MatrixLike,
-        metric: str = "f1-micro",
-        force: bool = False,
-        *,
-        dense: DenseFeatures | None = None,
-    ) -> Self:
-        """Choose the threshold and the limit by which `predict` assigns labels; return the estimator itself.
-
-        They hold until the next `fit`. X, y and `dense` are as for `fit`. The estimator must not be fitted to these
-        points, unless `force` is true. For the metric and for errors see `xmlgp.tune`.
-        """
-        check_is_fitted(self)
-        return self._tune(self._points(X, y, dense, fitted=True), metric, force)
-
-    def _tune(self, points: TrainingData | Source, metric: str, force: bool) -> Self:
-        # Copies of the estimator share the model.
-        model = copy.copy(self.model_)
-        with self._threads():
-            api.tune(model, points, metric=metric, output="probability", force=force)
-        self.model_ = model
-        return self
-
     def _assigned(
-        self,
-        features: Features,
-        rule: AssignmentRule | None = None,
-        only: LabelChoice = None,
-        without: LabelChoice = None,
+        self, features: Features, threshold: float | None = ABOVE_HALF, k: int | None = None
     ) -> api.Predictions:
-        """Return the labels that a rule assigns, by default that of `predict`."""
-        output = "probability"
-        if rule is None and self.tuned_:
-            # Without a threshold and a limit, `predict` applies the tuned rule.
-            rule = AssignmentRule()
-            output = self.tuned_.output
-        threshold, limit, _ = rule or ABOVE_HALF
-        return api.predict(
-            self.model_,
-            unlabelled(features),
-            threshold=threshold,
-            limit=limit,
-            output=output,
-            only=only,
-            without=without,
-        )
+        """Return the labels of probabilities from a threshold on, at most k of them; without both, all labels."""
+        count = "all" if k is None and threshold is None else k
+        return api.predict(self.model_, unlabelled(features), threshold=threshold, k=count, output="probability")
 
     def _points(
         self, X: FeaturesLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False

@@ -28,7 +28,6 @@ from xmlgp.estimators.features import (
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.inputs.source import DenseFeatures, check_widths
 from xmlgp.inputs.training_data import TrainingData
-from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
 from xmlgp.settings.shared import SEED_LIMIT
@@ -85,8 +84,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
     ----------
     model_ : TrainedModel
         The fitted model, for the functions of `xmlgp`.
-    parameters_, history_, tuned_, names_
-        `parameters`, `history`, `tuned` and `names` of `model_`.
+    parameters_, history_, names_
+        `parameters`, `history` and `names` of `model_`.
     n_features_in_ : int
         Number of features, D; if there are dense features alone, their number, E.
     feature_names_in_ : ndarray of str, D
@@ -109,7 +108,6 @@ class Estimator(ClassifierMixin, BaseEstimator):
     model_: api.TrainedModel
     parameters_: dict[str, NDArray[Any]] = _of_model("parameters")
     history_: list[dict[str, Any]] = _of_model("history")
-    tuned_: Tuned | None = _of_model("tuned")
     names_: Names = _of_model("names")
 
     #: The names of the columns of an X that is dense, which a model folder does not keep.

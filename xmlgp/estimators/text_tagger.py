@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import os
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmlgp import api
 from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators.classifier import Classifier, LabelChoice
+from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.documents import Documents, NameLists, check_no_table, split_documents
 from xmlgp.estimators.estimator import RandomState, load_estimator
 from xmlgp.estimators.features import check_feature_count, split_features, unlabelled
@@ -28,9 +27,7 @@ from xmlgp.estimators.scikit_learn import BaseEstimator
 from xmlgp.inputs.kinds import is_matrix
 from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.labels import label_matrix
@@ -76,8 +73,6 @@ class TextTagger(BaseEstimator):
         The names of the labels, sorted as texts, or as numbers if all are numbers.
     model_ : TrainedModel
         The fitted model, for the functions of `xmlgp`.
-    tuned_ : Tuned or None
-        What `tune` or `xmlgp tune` chose, and for which scores.
 
     Notes
     -----
@@ -175,14 +170,7 @@ class TextTagger(BaseEstimator):
         return X, Names([], None, WordCounts(vectorizer, []) if is_text else None)
 
     def suggest(
-        self,
-        X: Documents,
-        k: int | None = 5,
-        threshold: float | None = None,
-        *,
-        only: LabelChoice = None,
-        without: LabelChoice = None,
-        dense: DenseFeatures | None = None,
+        self, X: Documents, k: int | None = 5, threshold: float | None = None, *, dense: DenseFeatures | None = None
     ) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
 
@@ -193,8 +181,6 @@ class TextTagger(BaseEstimator):
             The largest number of labels; None for no limit.
         threshold : float, optional
             Only labels with at least this probability. If k is None too, labels are assigned as by `predict`.
-        only, without : path or list of str, optional
-            The labels that are considered, and those that are left out, as for `xmlgp.predict`.
 
         Returns
         -------
@@ -203,35 +189,24 @@ class TextTagger(BaseEstimator):
         """
         check_is_fitted(self)
         _check_limits(k, threshold)
-        rule = None if k is None and threshold is None else AssignmentRule(threshold, k)
+        limits = () if k is None and threshold is None else (threshold, k)
         suggestions: list[list[tuple[str, float]]] = []
         with self.classifier_._threads():
-            assigned = self.classifier_._assigned(self._features(X, dense), rule, only, without)
-            for block in assigned.blocks():
+            for block in self.classifier_._assigned(self._features(X, dense), *limits).blocks():
                 scores = block.scores
                 scores.check_finite(len(suggestions))
-                # The tuned rule may assign labels by their utilities.
-                if not rule and self.tuned_ and self.tuned_.output != "probability":
-                    scores = self._with_probabilities(block.features, scores)
                 pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
                 suggestions += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
         return suggestions
 
     def explain(
-        self,
-        X: Documents,
-        k: int | None = 5,
-        words: int = 5,
-        *,
-        only: LabelChoice = None,
-        without: LabelChoice = None,
-        dense: DenseFeatures | None = None,
+        self, X: Documents, k: int | None = 5, words: int = 5, *, dense: DenseFeatures | None = None
     ) -> list[list[dict[str, Any]]]:
         """Return the most probable labels of each document, with the words that speak for and against each.
 
         Parameters
         ----------
-        X, k, only, without
+        X, k
             As for `suggest`.
         words : int
             The largest number of words for each label, and of words against it.
@@ -251,9 +226,7 @@ class TextTagger(BaseEstimator):
         _check_limits(k, None)
         points = unlabelled(self._features(X, dense))
         count = "all" if k is None else k
-        predictions = api.predict(
-            self.model_, points, k=count, output="probability", only=only, without=without, explain=words
-        )
+        predictions = api.predict(self.model_, points, k=count, output="probability", explain=words)
         with self.classifier_._threads():
             return [point["labels"] for point in predictions]
 
@@ -270,7 +243,7 @@ class TextTagger(BaseEstimator):
     def predict(self, X: Documents, *, dense: DenseFeatures | None = None) -> list[list[str]]:
         """Return the names of the assigned labels of each document, most probable first.
 
-        They are assigned by the tuned rule, or where the probability is above one half.
+        They are assigned where the probability is above one half.
         """
         return NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None, dense=dense))
 
@@ -285,23 +258,6 @@ class TextTagger(BaseEstimator):
         truth = Source(csr_array((len(assigned), 0)), y).numbered(names, extend=True)
         _, assigned_labels = label_matrix(assigned, truth.names.labels or [])
         return evaluate_assignment(assigned_labels, truth.dataset.labels)["F1_micro"]
-
-    def tune(
-        self,
-        X: Documents,
-        y: LabelNames,
-        metric: str = "f1-micro",
-        force: bool = False,
-        *,
-        dense: DenseFeatures | None = None,
-    ) -> Self:
-        """Choose the threshold and the limit by which `predict` assigns labels; return the tagger itself.
-
-        X, y and `dense` are as for `fit`. Labels that the tagger does not know are left out. See
-        `MLGPFClassifier.tune`.
-        """
-        check_is_fitted(self)
-        return self._set_fitted(copy.copy(self.classifier_)._tune(self._source(X, y, dense), metric, force))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`."""
@@ -335,11 +291,6 @@ class TextTagger(BaseEstimator):
     def model_(self) -> api.TrainedModel:
         """The fitted model, for the functions of `xmlgp`."""
         return self.classifier_.model_
-
-    @property
-    def tuned_(self) -> Tuned | None:
-        """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
-        return self.classifier_.tuned_
 
     def _set_fitted(self, classifier: Classifier) -> Self:
         """Set the attributes of a fitted tagger: those of a classifier that has names of labels."""

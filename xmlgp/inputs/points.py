@@ -34,7 +34,7 @@ class Block(NamedTuple):
     errors: Mapping[int, DataFormatError] = {}
 
     @property
-    def identifiers(self) -> list[Identifier | None]:
+    def identifiers(self) -> list[Identifier]:
         """The identifier of each point, or its number if it has none."""
         numbers = range(self.first, self.first + self.points.N)
         if self.ids is None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import is_entry
 from xmlgp.models import MODELS
-from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.untrusted_json import is_plain, read_json
 from xmlgp.runtime.untrusted_text import excerpt
@@ -103,7 +102,6 @@ def _is_valid(folder: Path, description: dict[str, Any]) -> bool:
         and all(map(is_data, learned))
         and isinstance(description.get("vectorizer", {}), dict)
         and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
-        and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
         and ("classes" not in description or _are_classes(description["classes"]))
     )
 

@@ -21,7 +21,6 @@ from xmlgp.model_folder.arrays import Entry, make_model_folder, read_array, remo
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import settings_from
-from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
@@ -207,19 +206,6 @@ class ModelFolder:
     def held_out(self) -> HeldOut | None:
         """What training measured on points that it held out, or None."""
         return HeldOut.from_untrusted(self.description.get("held_out"))
-
-    @property
-    def tuned(self) -> Tuned | None:
-        """The tuned threshold and limit of assignments, or None."""
-        return Tuned.from_untrusted(self.description.get("tuned"))
-
-    def write_tuned(self, tuned: Tuned) -> None:
-        """Store the tuned threshold and limit with the model; lock the folder first."""
-        arrays = self.description.pop("arrays")
-        # The arrays, a long list, stay at the end.
-        self.description |= {"tuned": tuned._asdict(), "arrays": arrays}
-        with uninterruptible:
-            write_description(self.path, self.description)
 
 
 def _arrays_of(names: Names) -> dict[str, NDArray[np.uint8]]:

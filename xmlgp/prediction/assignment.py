@@ -19,7 +19,7 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["ABOVE_HALF", "AssignmentRule", "RestrictedPredictor", "assign", "highest_expected_f1"]
+__all__ = ["ABOVE_HALF", "AssignmentRule", "assign", "highest_expected_f1"]
 
 #: Lengths of the lists in which labels above a threshold are sought. If all labels of a list are above it, the next
 #: length is tried, and after the last one all labels.
@@ -57,38 +57,12 @@ class AssignmentRule(NamedTuple):
         return lengths if self.limit is None else np.minimum(lengths, self.limit)
 
 
-#: The rule of a model that is not tuned: a probability above one half, not equal to it.
-ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
-
-
-class RestrictedPredictor:
-    """A predictor that lists allowed labels only; their scores are those among all labels.
-
-    `allowed` says of each of the K labels whether it is allowed; at least one is. Of a `Predictor` it has what `assign`
-    needs.
-    """
-
-    def __init__(self, predictor: Predictor, allowed: NDArray[np.bool_]) -> None:
-        self._predictor = predictor
-        self._allowed = allowed
-        self.label_count = int(np.count_nonzero(allowed))
-
-    def top(
-        self, features: Features, k: int | None, output: str | None = None, with_std: bool = False, memory: int = MEMORY
-    ) -> Iterator[Scores]:
-        """Yield the allowed labels of highest score (`Scores`), a chunk of points at a time; see `Predictor.top`."""
-        k = min(k or self.label_count, self.label_count)
-        # The k best allowed labels are among so many labels.
-        length = k + len(self._allowed) - self.label_count
-        for ranked in self._predictor.top(features, length, output, with_std, memory):
-            allowed = self._allowed[ranked.labels].reshape(-1, length)
-            positions = np.argsort(~allowed, axis=1, kind="stable")[:, :k]
-            pairs = np.ravel(positions + ranked.indptr[:-1, None])
-            yield ranked.select(np.arange(ranked.N + 1) * k, pairs)
+#: The threshold of the estimators: a probability above one half, not equal to it.
+ABOVE_HALF = float(np.nextafter(0.5, 1))
 
 
 def assign(
-    predictor: Predictor | RestrictedPredictor,
+    predictor: Predictor,
     features: Features,
     rule: AssignmentRule,
     output: str | None = None,
@@ -109,7 +83,7 @@ def assign(
 
 
 def _with_highest_expected_f1(
-    predictor: Predictor | RestrictedPredictor, features: Features, rule: AssignmentRule, with_std: bool, memory: int
+    predictor: Predictor, features: Features, rule: AssignmentRule, with_std: bool, memory: int
 ) -> Iterator[Scores]:
     done = 0
     for ranked in predictor.top(features, None, "probability", False, memory):
@@ -126,7 +100,7 @@ def _with_highest_expected_f1(
 
 
 def _above(
-    predictor: Predictor | RestrictedPredictor,
+    predictor: Predictor,
     features: Features,
     rule: AssignmentRule,
     output: str | None,

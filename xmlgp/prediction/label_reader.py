@@ -1,37 +1,32 @@
-"""Read scored or assigned labels of points by their names: from JSON Lines, tables, or Python's dicts and lists."""
+"""Read the labels of points by their names: from JSON Lines and tables, or from Python's dicts and lists."""
 
 from __future__ import annotations
 
+import csv
 import itertools
+import json
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.errors import DataFormatError, SettingsError, raise_errors
+from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.delimited import DELIMITERS, header_fields
-from xmlgp.text.json_lines import SUBJECT
-from xmlgp.text.json_objects import Malformed, read_objects
 from xmlgp.text.labels import BadName, LabelNumbers
-from xmlgp.text.table_rows import Row
 
-__all__ = ["NamedScores", "label_table_delimiter", "read_label_records", "read_label_table", "scores_of_records"]
+__all__ = ["NamedScores", "read_label_records", "read_label_table", "scores_of_records"]
 
-#: The keys of the score of a label: those of xmlgp, and that of other programs. The first that is present counts.
+#: The keys of the name of a label, and those of its score: of both, the first that is present counts.
+NAMES = ("uri", "label")
 SCORES = ("probability", "utility", "score")
 
 #: The score of the first label in a list without scores. The others have one less each. It is above 1, so it is not
 #: taken as a probability.
 FIRST_OF_UNSCORED = 2.0
-
-#: What messages say of labels that are not assigned, and of those that are.
-LABELS_ARE = ("are ranked by their scores", "are assigned or have no scores")
 
 
 class NamedScores(NamedTuple):
@@ -46,77 +41,83 @@ class NamedScores(NamedTuple):
     complete: bool = True
 
 
-class _Point(NamedTuple):
-    """The identifier of a point, the numbers of its labels, their scores, and whether the labels are assigned."""
-
-    id: str | int | None
-    labels: list[int]
-    scores: list[float]
-    assigned: bool
+class _Malformed(Exception):
+    """A record that is malformed; the text says why."""
 
 
 def read_label_records(reader: LineReader) -> NamedScores:
     """Return the scores of JSON Lines, each a record as for `scores_of_records`; DataFormatError names a bad line."""
     points = _Points()
-    lines = decoded_lines(reader)
-    # `points` keeps what it is given; the loop only raises the errors.
-    for _ in raise_errors(read_objects(lines, reader.path, lambda number, record: points.add(record))):
-        pass
+    for number, line in decoded_lines(reader):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise _Malformed("this is not a JSON object")
+            points.add(record)
+        except (ValueError, RecursionError):
+            raise DataFormatError(reader.path, number, "this is not a JSON object in one line") from None
+        except _Malformed as error:
+            raise DataFormatError(reader.path, number, str(error)) from None
     return points.scores()
 
 
-def label_table_delimiter(line: bytes) -> str | None:
-    """Return what separates the fields of a line if it is the header of a table of labels, or None."""
-    text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
-    return next((mark for mark in DELIMITERS if set(SUBJECT) & set(header_fields(text, mark))), None)
-
-
-def read_label_table(rows: Iterator[tuple[int, Row] | DataFormatError], path: str) -> NamedScores:
+def read_label_table(reader: LineReader, delimiter: str) -> NamedScores:
     """Return the scores of a table, with a row for each label of a point, as `LabelWriter` writes it.
 
     The first row is the header. DataFormatError names a malformed row.
     """
-    valid = raise_errors(rows)
-    line, header = next(valid, (1, []))
-    if "id" not in header or not set(SUBJECT) & set(header):
+    rows = _rows(reader, delimiter)
+    line, header = next(rows, (1, []))
+    if "id" not in header or not set(NAMES) & set(header):
         reason = "a table of scores has the columns id and label or uri; the scores come first, then the data"
-        raise DataFormatError(path, line, reason)
+        raise DataFormatError(reader.path, line, reason)
     entries: dict[str, list[dict[str, object]]] = {}
-    last_lines: dict[str, int] = {}
-    for line, row in valid:
-        if len(row) != len(header):
-            reason = f"this row has {counted(len(row), 'field')}, but the header has {len(header)}"
-            raise DataFormatError(path, line, reason)
-        cells = dict(zip(map(str, header), map(str, row), strict=True))
-        try:
-            entry = _table_entry(cells)
-        except Malformed as error:
-            raise DataFormatError(path, line, str(error)) from None
-        entries.setdefault(cells["id"], []).append(entry)
-        last_lines[cells["id"]] = line
     points = _Points()
+    for line, row in rows:
+        try:
+            if len(row) != len(header):
+                raise _Malformed(f"this row has {counted(len(row), 'field')}, but the header has {len(header)}")
+            cells = dict(zip(header, row, strict=True))
+            entry: dict[str, object] = {key: cells[key] for key in NAMES if key in cells}
+            entry |= {key: _number(key, cells[key]) for key in SCORES if key in cells}
+            _name(entry)
+        except _Malformed as error:
+            raise DataFormatError(reader.path, line, str(error)) from None
+        entries.setdefault(cells["id"], []).append(entry)
     for identifier, labels in entries.items():
         try:
             points.add({"id": identifier, "labels": labels})
-        except Malformed as error:
-            raise DataFormatError(path, last_lines[identifier], f"point {excerpt(identifier)}: {error}") from None
+        except _Malformed as error:
+            raise SettingsError(f"{reader.path}: point {excerpt(identifier)}: {error}") from None
     return points.scores()._replace(complete=False)
 
 
-def _table_entry(cells: Mapping[str, str]) -> dict[str, object]:
-    """Return the label in a row of a table as an entry of `labels` in a dict; raise Malformed."""
-    if not cells["id"].strip():
-        raise Malformed("the row has no id")
-    entry: dict[str, object] = {key: cells[key] for key in SUBJECT if key in cells}
-    _name(entry)
-    for key in SCORES:
-        if key in cells:
-            try:
-                entry[key] = float(cells[key])
-            except ValueError:
-                raise Malformed(f"{key} is {excerpt(cells[key])}, not a number") from None
-    _score(entry)
-    return entry
+def _rows(reader: LineReader, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table that are not empty, each with the number of its last line."""
+    lines = decoded_lines(reader)
+    if delimiter == "\t":
+        # Tab-separated values have no quotes.
+        yield from ((number, line.split("\t")) for number, line in lines if line)
+        return
+    rows = csv.reader((f"{line}\n" for _, line in lines), strict=True)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            raise DataFormatError(reader.path, rows.line_num, f"this row is not CSV ({error})") from None
+        if row is None:
+            return
+        if row:
+            yield rows.line_num, row
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise _Malformed(f"{key} is {excerpt(text)}, not a number") from None
 
 
 def scores_of_records(records: Iterable[Mapping[str, object] | Iterable[object]]) -> NamedScores:
@@ -131,9 +132,9 @@ def scores_of_records(records: Iterable[Mapping[str, object] | Iterable[object]]
         try:
             if isinstance(record, str):
                 # It would be read as the list of its letters.
-                raise Malformed(f"labels is {excerpt(record)}, not a list of names")
+                raise _Malformed(f"labels is {excerpt(record)}, not a list of names")
             points.add(record if isinstance(record, dict) else {"labels": [_entry(label) for label in record]})
-        except Malformed as error:
+        except _Malformed as error:
             raise SettingsError(f"prediction {number}: {error}") from None
     return points.scores()
 
@@ -150,84 +151,71 @@ class _Points:
 
     def __init__(self) -> None:
         self._numbers = LabelNumbers()
-        self._points: list[_Point] = []
-        #: Whether labels are assigned, once there is a point with labels.
-        self._assigned: bool | None = None
+        self._ids: list[str | int | None] = []
+        self._labels: list[list[int]] = []
+        self._scores: list[list[float]] = []
+        #: Whether the labels of each point are assigned; points without labels may say so too.
+        self._assigned: list[bool] = []
 
-    def add(self, record: Mapping[str, object]) -> tuple[None, list[str]]:
-        """Add a point, and return the texts of the record as `read_objects` expects them; raise Malformed."""
-        identifier = _identifier(record)
+    def add(self, record: Mapping[str, object]) -> None:
+        """Add a point; raise _Malformed."""
         entries = record.get("labels")
         if not isinstance(entries, list):
             reason = f"labels is {excerpt(entries)}, not a list" if "labels" in record else "there is no field labels"
-            raise Malformed(reason)
+            raise _Malformed(reason)
         names = [_name(entry) for entry in entries]
-        scores = [_score(entry) for entry in entries]
-        scored = [score for score in scores if score is not None]
-        if scored and len(scored) < len(names):
-            raise Malformed(f"a label has no score ({', '.join(SCORES)}), but others have")
+        scores = [score for score in map(_score, entries) if score is not None]
+        if scores and len(scores) < len(names):
+            raise _Malformed(f"a label has no score ({', '.join(SCORES)}), but others have")
         try:
             labels = [self._numbers[name] for name in names]
         except BadName as error:
-            raise Malformed(str(error)) from None
+            raise _Malformed(str(error)) from None
         if len(set(labels)) < len(labels):
-            raise Malformed(f"label {excerpt(max(names, key=names.count))} occurs twice")
-        assigned = record.get("assigned") is True or len(scored) < len(names)
-        if labels:
-            if self._assigned not in (None, assigned):
-                raise Malformed(
-                    f"the labels {LABELS_ARE[assigned]}, but those of earlier points {LABELS_ARE[not assigned]}"
-                )
-            self._assigned = assigned
+            raise _Malformed(f"label {excerpt(max(names, key=names.count))} occurs twice")
+        self._ids.append(_identifier(record))
+        self._labels.append(labels)
         # Labels without scores are ranked as listed.
-        ranking = scored or [FIRST_OF_UNSCORED - rank for rank in range(len(names))]
-        self._points.append(_Point(identifier, labels, ranking, assigned))
-        return None, [*names, str(identifier)]
+        self._scores.append(scores or [FIRST_OF_UNSCORED - rank for rank in range(len(names))])
+        self._assigned.append(record.get("assigned") is True or len(scores) < len(names))
 
     def scores(self) -> NamedScores:
-        """Return the scores of all points."""
+        """Return the scores of all points; SettingsError if some rank their labels and others do not."""
+        lengths = [len(labels) for labels in self._labels]
+        kinds = {kind for kind, length in zip(self._assigned, lengths, strict=True) if length}
+        if len(kinds) > 1:
+            raise SettingsError("the labels of some points have scores, and those of others are assigned")
+        # If no point has labels, they are assigned if every record says so.
+        assigned = kinds.pop() if kinds else bool(lengths) and all(self._assigned)
         names, positions = self._numbers.ordered()
-        indptr = np.concatenate([[0], np.cumsum([len(point.labels) for point in self._points], dtype=np.int64)])
-        labels = np.fromiter(itertools.chain.from_iterable(point.labels for point in self._points), np.int32)
-        scores = np.fromiter(itertools.chain.from_iterable(point.scores for point in self._points), float)
-        ids = [point.id for point in self._points]
-        assigned = self._assigned
-        if assigned is None:
-            # No point has labels: they are assigned if every record says so.
-            assigned = bool(self._points) and all(point.assigned for point in self._points)
-        return NamedScores(
-            Scores(indptr, positions[labels], scores, len(names), None, assigned),
-            names,
-            None if all(identifier is None for identifier in ids) else ids,
-        )
+        indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        labels = np.fromiter(itertools.chain.from_iterable(self._labels), np.int32)
+        scores = np.fromiter(itertools.chain.from_iterable(self._scores), float)
+        ids = None if all(identifier is None for identifier in self._ids) else self._ids
+        return NamedScores(Scores(indptr, positions[labels], scores, len(names), None, assigned), names, ids)
 
 
 def _identifier(record: Mapping[str, object]) -> str | int | None:
-    """Return the identifier of a point, or None if it has none; raise Malformed."""
+    """Return the identifier of a point, or None if it has none; raise _Malformed."""
     identifier = record.get("id", record.get("document_id"))
-    if isinstance(identifier, float) and math.isfinite(identifier):
-        return str(identifier)  # pandas writes integers as floats if one of the column is missing
     if identifier is None or (isinstance(identifier, str | int) and not isinstance(identifier, bool)):
         return identifier
-    raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
+    raise _Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
 
 
 def _name(entry: object) -> str:
-    """Return the name of a label, from a dict with a field for it or from the name alone; raise Malformed."""
+    """Return the name of a label, from a dict with a field for it or from the name alone; raise _Malformed."""
     name = entry
     if isinstance(entry, dict):
-        name = next((entry[key] for key in SUBJECT if entry.get(key) not in (None, "")), None)
+        name = next((entry[key] for key in NAMES if entry.get(key) not in (None, "")), None)
     if type(name) not in (str, int) or not str(name).strip():
-        raise Malformed(f"a label is {excerpt(entry)}, which has no name")
+        raise _Malformed(f"a label is {excerpt(entry)}, which has no name")
     return str(name)
 
 
 def _score(entry: object) -> float | None:
-    """Return the score of a label, or None if it has none; raise Malformed."""
-    scores = [entry[key] for key in SCORES if key in entry] if isinstance(entry, dict) else []
-    if not scores:
-        return None
-    score: float = scores[0]
-    if type(score) not in (int, float) or not abs(score) <= sys.float_info.max:
-        raise Malformed(f"a score is {excerpt(score)}, not a finite number")
+    """Return the score of a label, or None if it has none; raise _Malformed."""
+    score = next((entry[key] for key in SCORES if key in entry), None) if isinstance(entry, dict) else None
+    if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
+        raise _Malformed(f"a score is {excerpt(score)}, not a finite number")
     return score

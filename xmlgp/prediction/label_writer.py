@@ -1,4 +1,4 @@
-"""Write the labels of points with their names: as JSON Lines and tables of text, or as rows for other tables."""
+"""Write the labels of points with their names, as JSON Lines or as a table."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 from xmlgp.data.features import Features
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.names import CONTROL
-from xmlgp.errors import DataFormatError
+from xmlgp.errors import UsageError
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.untrusted_text import escape_undecodable
 
-__all__ = ["LabelExplanations", "LabelWriter", "ScoredPoints", "table_row"]
+__all__ = ["FORMATS", "LabelExplanations", "LabelWriter", "ScoredPoints", "format_of"]
+
+#: The formats of labels with their names.
+FORMATS = ("jsonl", "tsv", "csv")
+
+#: Endings of tables that are not text.
+OTHER_TABLES = (".xlsx", ".xls", ".ods", ".parquet", ".feather")
 
 #: The digits that single precision has.
 NUMBER = ".7g"
@@ -31,15 +37,19 @@ POINTS = 256
 
 
 class ScoredPoints(NamedTuple):
-    """Consecutive points: identifiers, features, scores, and the errors of malformed points by row.
+    """Consecutive points: identifiers, features and scores."""
 
-    A point without identifier, None, is left out.
-    """
-
-    ids: Sequence[str | int | None]
+    ids: Sequence[str | int]
     features: Features
     scores: Scores
-    errors: Mapping[int, DataFormatError] = {}
+
+
+def format_of(path: str) -> str | None:
+    """Return the format that the ending of the name of a file says, or None; UsageError for a table that is no text."""
+    ending = format_ending(path)
+    if ending in OTHER_TABLES:
+        raise UsageError(f"{path}: files named {ending} cannot be written; end the name in .csv, .tsv or .jsonl.")
+    return ending[1:] if ending[1:] in FORMATS else None
 
 
 @dataclass(frozen=True)
@@ -104,25 +114,16 @@ class LabelWriter:
         explanation, a label also has its fields. NumericalError is raised if a score is not finite.
         """
         # The header is written with the first points: an error in these leaves no output.
-        head = "" if name == "jsonl" else table_row(name, self._header())
+        head = "" if name == "jsonl" else _table_row(name, self._header())
         for record in self.records(blocks):
-            if isinstance(record["id"], str):
-                # The identifier of a malformed line may have bytes that are not UTF-8.
-                record["id"] = escape_undecodable(record["id"])
-            lines = [_json_line(record)] if name == "jsonl" else [table_row(name, row) for row in _cells(record)]
-            stream.write((head + "".join(lines)).encode())
+            lines = [_json_line(record)] if name == "jsonl" else [_table_row(name, row) for row in _cells(record)]
+            # Half of a surrogate pair, which an identifier in JSON can have, is written as JSON escapes it.
+            stream.write((head + "".join(lines)).encode(errors="backslashreplace"))
             head = ""
         stream.write(head.encode())
 
-    def table(self, blocks: Iterable[ScoredPoints]) -> tuple[list[str], Iterator[list[object]]]:
-        """Return the header and the rows of a table, as `write` writes them."""
-        return self._header(), itertools.chain.from_iterable(map(_cells, self.records(blocks)))
-
     def records(self, blocks: Iterable[ScoredPoints]) -> Iterator[dict[str, Any]]:
-        """Yield what a line of JSON Lines has, a dict for each point; see `write`.
-
-        A malformed point has the fields `id` and `error`.
-        """
+        """Yield what a line of JSON Lines has, a dict for each point; see `write`."""
         done = 0
         mark = {"assigned": True} if self.assigned else {}
         for block in blocks:
@@ -132,17 +133,9 @@ class LabelWriter:
                 rows = slice(start, min(start + POINTS, scores.N))
                 chunk = scores.rows(rows.start, rows.stop)
                 labels = self._labels(block.features, rows, chunk)
-                for row, (first, last) in enumerate(itertools.pairwise(chunk.indptr), start):
-                    done += 1
-                    id = block.ids[row]
-                    if row in block.errors:
-                        error = block.errors[row]
-                        yield {
-                            "id": done if error.id is None else error.id,
-                            "error": f"line {error.line}: {error.reason}",
-                        }
-                    elif id is not None:
-                        yield {"id": id, "labels": labels[first:last], **mark}
+                for id, (first, last) in zip(block.ids[rows], itertools.pairwise(chunk.indptr), strict=True):
+                    yield {"id": id, "labels": labels[first:last], **mark}
+            done += scores.N
 
     def _header(self) -> list[str]:
         """Return the names of the columns of a table."""
@@ -186,7 +179,7 @@ def _cell(value: object) -> object:
     return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in pairs)
 
 
-def table_row(name: str, row: Sequence[object]) -> str:
+def _table_row(name: str, row: Sequence[object]) -> str:
     """Return a row of a table of text, "csv" or "tsv", with its line end."""
     if name == "tsv":
         # Tab-separated values have no quotes, so a cell cannot contain the separators.

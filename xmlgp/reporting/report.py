@@ -1,30 +1,40 @@
-"""A report of a model on points whose labels are known: one HTML page that needs nothing else."""
+"""The page about a model: its measures, its calibration, frequent and rare labels, and what is wrong most often."""
 
 from __future__ import annotations
 
-import base64
-import dataclasses
-import functools
-import hashlib
-from collections.abc import Callable, Iterable
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import Any
 
-from scipy.sparse import csr_array
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
 
-from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.data.dataset import widened
+from xmlgp.errors import XmlgpError
 from xmlgp.inputs.points import Block
-from xmlgp.prediction.predictor import MEMORY, Predictor
-from xmlgp.reporting.charts import draw_frequencies, draw_ranks, draw_reliability, draw_small_reliability
-from xmlgp.reporting.content import About, make_content
-from xmlgp.reporting.evidence import LISTED, Evidence
-from xmlgp.runtime.progress import Progress, ignore, silent
+from xmlgp.metrics.intervals import Interval
+from xmlgp.metrics.probabilities import frequency_groups, reliability_curve, top_calibration_errors
+from xmlgp.metrics.ranking import are_true
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.progress import Progress
 
-if TYPE_CHECKING:
-    from xmlgp.prediction.tuning import Tuned
+__all__ = ["KS", "SHOWN", "Answers", "check_available", "render"]
 
-__all__ = ["check_available", "make_report", "render"]
+#: Values of k of the measures, and the labels of a point that a user sees.
+KS = (1, 3, 5)
+SHOWN = 5
+
+#: Rows of the tables of labels, and points with errors.
+ROWS = 15
+POINTS = 15
+
+#: Characters of a text that are shown.
+LONGEST_TEXT = 600
 
 
 def check_available() -> None:
@@ -35,114 +45,155 @@ def check_available() -> None:
         raise XmlgpError("reports need Jinja2: pip install 'xmlgp[report]'") from None
 
 
-def make_report(
-    predictor: Predictor,
-    blocks: Iterable[Block],
-    about: Callable[[csr_array], About],
-    *,
-    tuned: Tuned | None = None,
-    neighbours: int | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
-    note: Callable[[str], object] = ignore,
-) -> str:
-    """Return an HTML page that evaluates a model of two labels or more.
+@dataclass(frozen=True)
+class Answers:
+    """The best labels of N points with their probabilities, and the true labels, N×K.
 
-    `blocks` has the test points. `about` returns what else the page says, given the true labels, N×K or more. Labels
-    are assigned by the threshold and the limit of `tuned` if these are for probabilities, otherwise by the highest
-    expected F1, from the probabilities of the 50 best labels. `neighbours` is the number of nearest training documents
-    to show of each document.
+    `worst` are the points whose first label is wrong with the highest probability: their numbers, identifiers and
+    texts, or None.
     """
-    if neighbours:
-        predictor.check_neighbours()
-    if tuned is not None and tuned.output != "probability":
-        note(f"The model is tuned for `output={tuned.output}`, which this report does not use")
-        tuned = None
-    rule = tuned and f"the labels of {tuned} of a document, as xmlgp tune chose"
-    evidence = Evidence(predictor.label_count, tuned and tuned.rule, seed=seed)
-    k = max(LISTED, tuned.limit) if tuned else LISTED
-    with progress("report", unit=" points") as bar:
-        for block in blocks:
-            done = 0
-            points = block.points
-            for scores in predictor.top(points.features, k, "probability", memory=MEMORY):
-                scores.check_finite(evidence.point_count)
-                rows = slice(done, done + scores.N)
-                texts = None if block.texts is None else block.texts[rows]
-                ids = None if block.ids is None else block.ids[rows]
-                evidence.add(scores, points.labels[rows], points.features[rows], texts, ids)
-                done += scores.N
-                bar.update(scores.N)
-    page = dataclasses.replace(about(evidence.labels), rule=rule)
-    try:
-        predictor.check_explainable()
-        page = dataclasses.replace(page, explain=predictor.explain)
-    except SettingsError as error:
-        note(f"The report has no words for and against labels: {error}")
-    if neighbours:
-        page = dataclasses.replace(page, neighbours=functools.partial(predictor.neighbours, count=neighbours))
-    return render(make_content(evidence, page))
+
+    scores: Scores
+    labels: csr_array
+    worst: list[tuple[int, Any, str | None]]
+
+    @classmethod
+    def of(cls, predictor: Predictor, blocks: Iterable[Block], progress: Progress) -> Answers:
+        """Return the answers of a predictor to blocks of points that have labels."""
+        scores: list[Scores] = []
+        labels: list[csr_array] = []
+        worst: list[tuple[float, int, Any, str | None]] = []
+        N = 0
+        with progress("report", unit=" points") as bar:
+            for block in blocks:
+                points = block.points
+                top = Scores.stack(list(predictor.top(points.features, SHOWN, "probability")), predictor.label_count)
+                top.check_finite(N)
+                first = top.indptr[:-1]
+                wrong = ~are_true(top.matrix, csr_array(points.labels[:, : top.K]))[first]
+                for row in np.flatnonzero(wrong & (np.diff(points.labels.indptr) > 0)).tolist():
+                    text = block.texts[row] if block.texts else None
+                    entry = (float(top.scores[first[row]]), -(N + row), block.identifiers[row], text)
+                    (heapq.heappush if len(worst) < POINTS else heapq.heappushpop)(worst, entry)
+                scores.append(top)
+                labels.append(points.labels)
+                N += points.N
+                bar.update(points.N)
+        # Later blocks may have labels that no earlier one has.
+        K = max([predictor.label_count, *(part.shape[1] for part in labels)])
+        true = (
+            csr_array(vstack([widened(part, K) for part in labels], "csr")) if labels else csr_array((0, K), dtype=bool)
+        )
+        return cls(
+            Scores.stack(scores, K), true, [(-number, id, text) for _, number, id, text in sorted(worst, reverse=True)]
+        )
 
 
-def render(content: SimpleNamespace) -> str:
-    """Return the page of a report, given what `make_content` returns.
+def render(
+    answers: Answers,
+    title: str,
+    facts: Sequence[tuple[str, object]],
+    names: Sequence[str] | None,
+    counts: NDArray[Any] | None,
+    measures: Mapping[str, float],
+    intervals: Mapping[str, Interval],
+) -> str:
+    """Return the page, given the measures @k of the answers and their intervals.
 
-    The page loads nothing, and a Content-Security-Policy forbids it to: only the style and the script that belong to it
-    are allowed, by their hashes. All text of the content is escaped. Equal content gives equal pages.
+    `names` are those of the K labels, or None for their numbers, and `counts` their training points, if known.
     """
     import jinja2
 
-    def load(name: str) -> str:
-        return (files(__package__) / name).read_text(encoding="utf-8")
-
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(load),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
-    style = load("style.css")
-    script = load("page.js")
-    # Style, script and charts are parts of the program; the template does not escape them.
-    return environment.get_template("template.html").render(
-        c=content,
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-        frequency_chart=draw_frequencies(content.frequencies, content.frequency_of),
-        reliability_chart=draw_reliability(content.reliability),
-        reliability_picture=draw_small_reliability(content.reliability.filled),
-        rank_chart=draw_ranks(content.ranks),
+    by_name: dict[str, list[tuple[float, float, float]]] = {}
+    for name, value in measures.items():
+        by_name.setdefault(name.partition("@")[0], []).append((value, *intervals[name]))
+    labels = names or list(map(str, range(answers.labels.shape[1])))
+    errors = _Errors(answers)
+    probabilities = answers.scores.matrix
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True)
+    template = files("xmlgp.reporting").joinpath("template.html").read_text(encoding="utf-8")
+    return environment.from_string(template).render(
+        title=title,
+        facts=facts,
+        ks=KS,
+        shown=SHOWN,
+        measures=by_name.items(),
+        error=top_calibration_errors(probabilities, answers.labels, [SHOWN])[f"ECE@{SHOWN}"],
+        reliability=reliability_curve(probabilities, answers.labels, 10).filled,
+        frequencies=[] if counts is None else errors.by_frequency(counts),
+        missed=errors.missed_labels(labels, counts),
+        confused=errors.confused(labels),
+        points=[_point(answers, labels, *point) for point in answers.worst],
     )
 
 
-def _hash(text: str) -> str:
-    """Return the source expression that allows an inline style or script of this content."""
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"sha256-{digest}"
+class _Errors:
+    """Counts what is right and what is wrong for each label, among the first labels of points."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._scores = scores = answers.scores
+        self._labels = answers.labels
+        self._right = are_true(scores.matrix, answers.labels)
+        self._true, self._listed, self._found = (
+            np.bincount(labels, minlength=scores.K)
+            for labels in (answers.labels.indices, scores.labels, scores.labels[self._right])
+        )
+
+    def by_frequency(self, counts: NDArray[Any]) -> list[dict[str, Any]]:
+        """Return recall and precision of the labels with similar numbers of training points."""
+        names, groups = frequency_groups(counts)
+        sums = [
+            np.bincount(groups, weights, len(names)).astype(int)
+            for weights in (None, self._true, self._listed, self._found)
+        ]
+        rows = zip(names, *(column.tolist() for column in sums), strict=True)
+        return [
+            {
+                "name": name,
+                "labels": labels,
+                "true": true,
+                "recall": found / max(true, 1),
+                "precision": found / max(listed, 1),
+            }
+            for name, labels, true, listed, found in rows
+            if true or listed
+        ]
+
+    def missed_labels(self, names: Sequence[str], counts: NDArray[Any] | None) -> list[dict[str, Any]]:
+        """Return the labels that are missed most often."""
+        missed = self._true - self._found
+        return [
+            {
+                "name": names[label],
+                "missed": int(missed[label]),
+                "true": int(self._true[label]),
+                "training": 0 if counts is None else int(counts[label]),
+            }
+            for label in np.argsort(-missed, kind="stable")[:ROWS].tolist()
+            if missed[label]
+        ]
+
+    def confused(self, names: Sequence[str]) -> list[tuple[str, str, int]]:
+        """Return the first labels that are wrong, each with a true label of the same point: the most frequent pairs."""
+        first = self._scores.indptr[:-1]
+        pairs: Counter[tuple[int, int]] = Counter()
+        for row in np.flatnonzero(~self._right[first]).tolist():
+            true = self._labels.indices[self._labels.indptr[row] : self._labels.indptr[row + 1]].tolist()
+            pairs.update((int(self._scores.labels[first[row]]), label) for label in true)
+        return [(names[wrong], names[label], count) for (wrong, label), count in pairs.most_common(ROWS)]
 
 
-def _percent(share: float | None, digits: int = 1) -> str:
-    return "–" if share is None else _kept(f"{100 * share:.{digits}f} %")
-
-
-def _kept(text: str) -> str:
-    """Return text whose percent signs stay in the line of their numbers."""
-    return text.replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-def _number(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}"
-
-
-def _signed(value: float) -> str:
-    """Return a contribution with its sign; a true minus sign is as wide as a plus."""
-    return f"{value:+.2f}".replace("-", "−")
+def _point(answers: Answers, names: Sequence[str], number: int, id: Any, text: str | None) -> dict[str, Any]:
+    """Return a point with its text, its first labels, and the true ones that are missing there."""
+    listed = answers.scores.rows(number, number + 1)
+    indptr = answers.labels.indptr
+    true = answers.labels.indices[indptr[number] : indptr[number + 1]].tolist()
+    return {
+        "id": id,
+        "text": text and (text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"),
+        "labels": [
+            {"name": names[label], "probability": score, "right": label in true}
+            for label, score in zip(listed.labels.tolist(), listed.scores.tolist(), strict=True)
+        ],
+        "missed": [names[label] for label in true if label not in listed.labels],
+    }

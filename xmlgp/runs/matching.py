@@ -1,106 +1,70 @@
-"""Bring scores and true labels, of any kind, to the same points in the same order, and labels to the same numbers."""
+"""Bring scores and true labels to the same points in the same order, and labels to the same numbers."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr, widened
+from xmlgp.data.dataset import Dataset, as_csr, widened
 from xmlgp.data.dense_files import read_matrix
-from xmlgp.data.file_kinds import refusal
 from xmlgp.data.label_pairs import read_pairs
-from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND
-from xmlgp.data.streams import open_any
+from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.inputs.kinds import FilePath, is_matrix, is_path, title_of
 from xmlgp.inputs.memory import as_matrix, columns_of
 from xmlgp.inputs.source import Source
+from xmlgp.inputs.training_data import TrainingData
 from xmlgp.inputs.true_labels import LabelledPoints, Purpose, are_numbers, true_labels
-from xmlgp.inputs.unknown_labels import unknown_labels
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.label_formats import format_of
-from xmlgp.prediction.label_reader import (
-    NamedScores,
-    label_table_delimiter,
-    read_label_records,
-    read_label_table,
-    scores_of_records,
-)
+from xmlgp.prediction.label_reader import NamedScores, read_label_records, read_label_table, scores_of_records
+from xmlgp.prediction.label_writer import format_of
 from xmlgp.prediction.scores_file import Scores, read_open_scores
-from xmlgp.prediction.table_output import TABLES
-from xmlgp.runs.common_names import describe_difference
-from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import Reporter, ignore
+from xmlgp.runtime.progress import Reporter
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.delimited import read_rows
 from xmlgp.text.documents import Columns
-from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers
-from xmlgp.text.table_files import open_table
+from xmlgp.text.names import Names
 
-__all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
-
-#: The name of a label that is a number.
-NUMBER = re.compile("0|[1-9][0-9]{0,17}")
-
-
-#: Share of the true labels with a name that is listed, below which a note says so.
-FEW = 0.1
+__all__ = ["Matched", "TrainingFacts", "known_model", "matched", "training_facts"]
 
 
 class TrainingFacts(NamedTuple):
-    """What is known of training points or a model: the names of the K labels, N, D and K, and points per label.
+    """What is known of training points or a model: the names of the K labels, N, D and K, and points per label."""
 
-    `same` is as for `LabelNumbers`.
-    """
-
-    names: Sequence[str] | None = None
+    names: Names = Names()
     shape: tuple[int, int, int] | None = None
     counts: NDArray[Any] | None = None
-    same: Mapping[str, str] | None = None
 
 
 class Matched(NamedTuple):
-    """Scores and true labels, a csr_array of bool, both of N points and K labels or more.
+    """Scores and true labels, a csr_array of bool, both of N points and K labels; messages call the scores `name`.
 
-    The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
-    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` maps
-    numbers that labels have in the data, an array, to their columns, −1 for others, or to None if they have names only.
-    `names` are those of all labels if these are `named`, and `ids` the identifiers of the points, or None. Messages
-    call the scores `name`.
+    The first `known` labels are those of the training points, or all without any; `counts` are the training points of
+    all K, or None.
     """
 
+    name: str
     scores: Scores
     labels: csr_array
-    K: int
-    unknown: dict[str, int]
-    named: bool
-    facts: Callable[[], TrainingFacts]
-    columns: Callable[[NDArray[Any]], NDArray[Any] | None]
-    names: Sequence[str] | None = None
-    ids: Sequence[Any] | None = None
-    name: str = ""
+    known: int
+    counts: NDArray[Any] | None = None
 
     def without(self, path: FilePath, note: Callable[[str], object]) -> Matched:
         """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
         pairs = read_pairs(path, self.scores.N)
-        columns = self.columns(pairs[:, 1])
-        if columns is None:
-            raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
-        # A label that is neither scored nor true of any point has no column.
-        left_out = (pairs[:, 0] * self.scores.K + columns)[columns >= 0]
+        pairs = pairs[pairs[:, 1] < self.scores.K]
+        left_out = pairs[:, 0] * self.scores.K + pairs[:, 1]
         true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
         scored, true = (
             ~np.isin(points * self.scores.K + labels, left_out)
@@ -109,51 +73,61 @@ class Matched(NamedTuple):
         counts = [
             counted(int(np.count_nonzero(~kept)), noun) for kept, noun in ((scored, "score"), (true, "true label"))
         ]
-        note(
-            f"{os.fspath(path)}: {counted(len(pairs), 'pair')} of a point and a label left out: {' and '.join(counts)}"
-        )
+        note(f"{os.fspath(path)}: left out {' and '.join(counts)}")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(true_points[true], minlength=self.scores.N))])
         labels = csr_array(as_csr(None, self.labels.indices[true], indptr, self.scores.K))
         return self._replace(scores=self.scores.where(scored), labels=labels)
 
-    def with_counts(self, train: Any, name: str) -> TrainingFacts:
-        """Return the `TrainingFacts` with points per label for all labels, 0 after the first K; SettingsError if none.
 
-        `train` are the training points, `name` is that of the scores, for messages.
-        """
-        facts = self.facts()
-        training = title_of(train, "the model")
-        check_label_count(training, facts.shape[2] if facts.shape else 0, self.K, name)
-        if facts.counts is None:
-            raise SettingsError(f"{training}: the model has no counts of its labels; give the training data instead")
-        return facts._replace(counts=np.concatenate([facts.counts, np.zeros(self.scores.K - self.K, int)]))
+def matched(
+    predictions: Sequence[Any], labels: Source, train: Any, facts: TrainingFacts, reporter: Reporter
+) -> list[Matched]:
+    """Return each of several scores, see `evaluate`, with the true labels of a source, which are read once.
+
+    SettingsError if the points or the labels are others.
+    """
+    listed = [_named_scores(scores, reporter) for scores in predictions]
+
+    def columns() -> Columns | None:
+        model = None if train is None else known_model(train)
+        return model.names.vectorizer.columns if model and model.names.vectorizer else None
+
+    several = any(one.scores.K > 1 for one in listed)
+    true = true_labels(labels, Purpose("test", columns, True, several), reporter)
+    return [
+        _match(scores, of_scores, labels.data, true, facts, reporter.note)
+        for scores, of_scores in zip(predictions, listed, strict=True)
+    ]
 
 
-def check_label_count(train: str, K: int, expected: int, other: str) -> None:
-    """Raise SettingsError if training data have another number of labels than what they are compared with."""
-    if expected != K:
-        raise SettingsError(f"{train} has {counted(K, 'label')}, but {other} has {counted(expected, 'label')}")
+def _match(
+    scores: Any,
+    listed: NamedScores,
+    labels: Any,
+    true: LabelledPoints,
+    facts: TrainingFacts,
+    note: Callable[[str], object],
+) -> Matched:
+    """Return scores and true labels with the same points and numbers of labels; both are also as they were given."""
+    name = title_of(scores, "the table of scores")
+    data = title_of(labels, "the data")
+    listed = _in_order(name, listed, data, true, note)
+    known = facts.names.labels or (listed.names if isinstance(scores, Predictions) else None)
+    if known is None and listed.names is None and true.ids is None and _are_rows(labels):
+        # Labels of rows are numbers, even if these have names.
+        true = true._replace(names=None)
+    if known is None and true.names is None and is_matrix(scores):
+        listed = listed._replace(names=None)
+    if listed.names is None and true.names is None:
+        matching = _of_numbers(name, listed.scores, data, true, facts)
+    else:
+        matching = _of_names(name, listed, data, true, known, facts)
+    _note_missing(matching, data, facts, note)
+    return matching
 
 
-def matched(predictions: Iterable[Any], labels: Source, train: Any, reporter: Reporter) -> Iterator[Matched]:
-    """Yield `Matched` for each of several scores, see `evaluate`, with the true labels, which are read once."""
-    facts_of = functools.cache(lambda named: training_facts(train, named, labels, reporter))
-
-    @functools.cache
-    def true_of(named: bool, several: bool) -> LabelledPoints:
-        return true_labels(labels, Purpose("test", functools.partial(_columns, train), named, several), reporter)
-
-    for scores in predictions:
-        listed = _named_scores(scores, reporter)
-        true = true_of(listed.names is not None, listed.scores.K > 1)
-        has_columns = any((columns_of(scores, "label"), columns_of(labels.data, "label")))
-        if has_columns and None in (listed.names, true.names) and facts_of(True).names is None:
-            # Without names elsewhere, the columns of a DataFrame are labels by their places.
-            listed = listed._replace(names=None)
-            true = true._replace(names=None)
-        named = listed.names is not None or true.names is not None
-        matching = _match(scores, listed, labels.data, true, functools.partial(facts_of, named), reporter.note)
-        yield matching._replace(name=title_of(scores, "the table of scores"))
+def _are_rows(data: Any) -> bool:
+    return is_path(data) or is_matrix(data) or isinstance(data, Dataset | TrainingData)
 
 
 def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
@@ -163,7 +137,10 @@ def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
     if isinstance(scores, Scores):
         return NamedScores(scores)
     if isinstance(scores, Predictions):
-        return scores.named_scores()
+        listed = scores.named_scores()
+        # Points without identifiers were counted.
+        counted_points = list(range(1, listed.scores.N + 1))
+        return listed._replace(ids=None) if listed.ids == counted_points else listed
     if isinstance(scores, TrainedModel) or hasattr(scores, "predict"):
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not are_numbers(scores):
@@ -172,35 +149,28 @@ def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
 
 
 def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
-    """Return the scores of a scores file, JSON Lines, a table, or a matrix."""
+    """Return the scores of a scores file, JSON Lines, a table, or a sparse matrix."""
     if os.path.isdir(path):
         raise SettingsError(f"{path} is a folder; the scores come first, then the data")
-    if path.lower().endswith((".npy", ".npz")):
-        matrix = read_matrix(path)
-        if matrix.dtype.kind not in "biuf":
-            raise SettingsError(f"{path}: its values are of the type {matrix.dtype}, not real numbers")
-        return NamedScores(_scores_in_matrix(matrix, path))
-    with open_any(path) as opened:
-        if opened.kind and opened.kind in TABLES.values():
-            with open_table(opened.stream, opened.kind, path, reporter.note) as table:
-                return read_label_table(table.rows, path)
-        if opened.kind:
-            raise refusal(opened.kind, path, opened.start)
-        reader = LineReader(opened.stream, path)
+    if path.lower().endswith(".npz"):
+        return NamedScores(_scores_in_matrix(read_matrix(path), path))
+    kind = format_of(path)
+    with open_input(path) as stream:
+        reader = LineReader(stream, path)
         first = reader.peek_line()
-        delimiter = label_table_delimiter(first) or {"csv": ",", "tsv": "\t"}.get(format_of(path) or "")
-        if delimiter:
-            # Tab-separated values have no quotes.
-            return read_label_table(read_rows(decoded_lines(reader), path, delimiter, delimiter != "\t"), path)
-        if has_corpus_ending(path) or first.lstrip().startswith(b"{"):
+        if kind == "csv" or first.startswith(b"id,"):
+            return read_label_table(reader, ",")
+        if kind == "tsv" or first.startswith(b"id\t"):
+            return read_label_table(reader, "\t")
+        if kind == "jsonl" or first.lstrip().startswith(b"{"):
             return read_label_records(reader)
         return NamedScores(read_open_scores(reader, reporter.progress))
 
 
 def _scores_in_matrix(table: Any, name: str) -> Scores:
     """Return the scores that a matrix stores, N×K; SettingsError, which calls it by a name, if some are no scores."""
-    if len(table.shape) != 2 or table.shape[1] >= INDEX_BOUND:
-        raise SettingsError(f"{name}: scores are a matrix N×K, with a row for each point, not {table.shape}")
+    if len(table.shape) != 2 or table.shape[1] >= INDEX_BOUND or table.dtype.kind not in "biuf":
+        raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}")
     matrix = as_matrix(table, None, is_labels=True)
     if not matrix.sorted_indices().has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")
@@ -209,16 +179,16 @@ def _scores_in_matrix(table: Any, name: str) -> Scores:
     return Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
 
 
-def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) -> TrainingFacts:
+def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFacts:
     """Return the facts of training points, which are read as the `test` ones are, or of a model; all None without."""
     if train is None:
         return TrainingFacts()
     model = known_model(train)
     if model is None:
         source = train if isinstance(train, Source) else dataclasses.replace(test, data=train, labels=None, dense=None)
-        points = true_labels(source, Purpose("train", lambda: None, named, None), reporter)
+        points = true_labels(source, Purpose("train", lambda: None, True, None), reporter)
         N, K = points.labels.shape
-        return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
+        return TrainingFacts(Names(points.names), (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
     if isinstance(model, TrainedModel):
         data = model.data
         counts = model.label_counts
@@ -226,8 +196,7 @@ def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) ->
         data = model.description["data"]
         counts = model.array("parameters.statistics.labels")
     shape = data["N"], data["D"], data["K"]
-    counts = None if counts is None or counts.shape != shape[2:] else np.array(counts)
-    return TrainingFacts(model.names.labels, shape, counts, model.names.same)
+    return TrainingFacts(model.names, shape, None if counts is None or counts.shape != shape[2:] else np.array(counts))
 
 
 def known_model(train: Any) -> TrainedModel | ModelFolder | None:
@@ -237,189 +206,118 @@ def known_model(train: Any) -> TrainedModel | ModelFolder | None:
     return train if isinstance(train, TrainedModel) else None
 
 
-def _columns(train: Any) -> Columns | None:
-    """Return the usual columns of a corpus, those of a model, if there is one."""
-    model = None if train is None else known_model(train)
-    return model.names.vectorizer.columns if model and model.names.vectorizer else None
+def _in_order(
+    name: str, listed: NamedScores, data: str, true: LabelledPoints, note: Callable[[str], object]
+) -> NamedScores:
+    """Return the scores of the true points in their order, which are the same, or those with equal identifiers."""
+    N = true.labels.shape[0]
+    own = _identifiers(listed.ids)
+    wanted = _identifiers(true.ids)
+    numbers = [str(number) for number in range(1, N + 1)]
+    if wanted is None and sorted(own or ()) == sorted(numbers):
+        wanted = numbers
+    if own is None or own == wanted or (wanted is None and listed.complete):
+        if listed.scores.N != N:
+            raise SettingsError(f"{name} has {counted(listed.scores.N, 'point')}, but {data} has {counted(N, 'point')}")
+        if own != wanted and listed.names is not None:
+            note(f"{name if own is None else data} has no identifiers, so points are matched by their order")
+        return listed
+    wanted = wanted or numbers
+    places = dict(zip(own, range(len(own)), strict=True))
+    for title, ids in (name, own), (data, wanted):
+        if len(set(ids)) < len(ids):
+            raise SettingsError(f"{title} has the identifier {excerpt(max(ids, key=ids.count))} twice")
+    others = set(own).difference(wanted)
+    missing = [identifier for identifier in wanted if identifier not in places]
+    if others or (missing and listed.complete):
+        which = (name, min(others), data) if others else (data, missing[0], name)
+        raise SettingsError(f"{which[0]} has the point {excerpt(which[1])}, which {which[2]} has not")
+    if missing:
+        note(f"{name} has no labels of {len(missing)} of {N} points, such as {excerpt(missing[0])}")
+    rows = np.array([places.get(identifier, -1) for identifier in wanted])
+    scores = listed.scores
+    counts = np.where(rows < 0, 0, np.diff(scores.indptr)[rows] if scores.N else 0)
+    return listed._replace(scores=scores.gather(scores.indptr[rows], counts))
 
 
-def _match(
-    scores: Any,
-    listed: NamedScores,
-    labels: Any,
-    true: LabelledPoints,
-    facts: Callable[[], TrainingFacts],
-    note: Callable[[str], object],
-) -> Matched:
-    """Return scores and true labels with the same points and numbers of labels.
-
-    `scores` and `labels` are what these were made of, for messages. SettingsError if the points or the labels are
-    others.
-    """
-    name = title_of(scores, "the table of scores")
-    data = title_of(labels, "the data")
-    named = listed.names is not None or true.names is not None
-    N, K = true.labels.shape
-    if listed.scores.open:
-        # Labels that the file does not list may be known to the model, the training points or the data.
-        declared = len(facts().names or ()) if named else (true.open and facts().shape or (0, 0, K))[2]
-        listed = listed._replace(scores=dataclasses.replace(listed.scores, K=max(listed.scores.K, declared)))
-    # A scores file and an array have the order of the points, and so have what is predicted and labels in memory.
-    in_order = listed.ids is None and (listed.names is None or is_matrix(scores))
-    numbered = is_path(labels) and not isinstance(scores, Predictions)
-    points = IdentifiedPoints(name, listed.ids, listed.scores.N, listed.complete)
-    table = _of_same_points(points, listed, IdentifiedPoints(data, true.ids, N), numbered, ignore if in_order else note)
-    if true.open and not named and table.N == N:
-        return _of_numbers(table, true.labels, facts)._replace(ids=true.ids)
-    if table.N != N or not (named or table.K == K):
-        sizes = [
-            counted(n, "point") if named else f"{counted(n, 'point')} and {counted(k, 'label')}"
-            for n, k in ((table.N, table.K), (N, K))
-        ]
-        raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
-    if not named:
-        return Matched(table, true.labels, K, {}, named, facts, functools.partial(_below, K), None, true.ids)
-    known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
-    if known is None and listed.names is None:
-        raise _nameless(name, data)
-    return _of_names(table, listed.names, true, known, facts, _Titles(name, data, note))
+def _identifiers(ids: Sequence[Any] | None) -> list[str] | None:
+    """Return identifiers with plain blanks, where one is missing the number of the point from 1; None without any."""
+    if ids is None or all(own is None or not str(own).strip() for own in ids):
+        return None
+    return [" ".join(str(own or "").split()) or str(number) for number, own in enumerate(ids, 1)]
 
 
-class _Titles(NamedTuple):
-    """What messages call scores and true labels, and what takes messages."""
-
-    scores: str
-    labels: str
-    note: Callable[[str], object]
+def _of_numbers(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> Matched:
+    """Return `Matched` for labels without names; files that do not say how many there are may lack the last ones."""
+    known = scores.K
+    if facts.shape:
+        known = facts.shape[2]
+    elif scores.open or true.open:
+        known = max(scores.K, true.labels.shape[1])
+    K = max(known, scores.K if scores.open else known, true.labels.shape[1] if true.open else known)
+    for title, count, is_open in (name, scores.K, scores.open), (data, true.labels.shape[1], true.open):
+        if count != known and not is_open:
+            raise SettingsError(f"{title} has {counted(count, 'label')}, but there are {known}")
+    labels = csr_array(widened(true.labels, K))
+    return Matched(name, dataclasses.replace(scores, K=K), labels, known, _counts(facts, K))
 
 
 def _of_names(
-    table: Scores,
-    listed: Sequence[str] | None,
-    true: LabelledPoints,
-    known: Sequence[str] | None,
-    facts: Callable[[], TrainingFacts],
-    titles: _Titles,
+    name: str, listed: NamedScores, data: str, true: LabelledPoints, known: Sequence[str] | None, facts: TrainingFacts
 ) -> Matched:
-    """Return `Matched` for labels with names: those `listed` in scores, true ones, and those `known` before."""
-    K = true.labels.shape[1]
-    numbers = LabelNumbers(known or ([] if true.names is not None else list(map(str, range(K)))), facts().same)
-    of_true = _columns_of(true.names, K, titles.labels, known, numbers)
-    of_listed = _columns_of(listed, table.K, titles.scores, known, numbers)
-    if known is None and true.names is None and len(numbers.names) > K:
-        new = numbers.names[K:]
-        if all(label.isascii() and label.isdigit() for label in new):
-            label = max(new, key=lambda name: (len(name), name))
+    """Return `Matched` for labels with names: those `listed` in scores, true ones, and those known before."""
+    if known is None and (listed.names is None or true.names is None):
+        # Without names, a label is called by its number.
+        known = list(map(str, range(true.labels.shape[1] if true.names is None else listed.scores.K)))
+        known_names = set(known)
+        named = data if listed.names is None else name
+        other = next((label for label in listed.names or true.names or () if label not in known_names), None)
+        if other is not None:
             raise SettingsError(
-                f"{titles.scores}: label {excerpt(label)} is not below {K}; the numbers of labels start from 0"
+                f"{named} has names of labels, such as {excerpt(other)}, but {name if named == data else data} has "
+                f"numbers below {len(known)}; `train=MODEL` gives the names of a model"
             )
-        raise _nameless(titles.labels, titles.scores)
+    numbers = LabelNumbers(known or [], facts.names.same)
+    of_true = _numbers_of(true.names, true.labels.shape[1], data, known, numbers)
+    of_listed = _numbers_of(listed.names, listed.scores.K, name, known, numbers)
     names, positions = numbers.ordered()
-    true_columns = positions[of_true]
-    listed_columns = positions[of_listed]
-    table = dataclasses.replace(table, labels=listed_columns[table.labels], K=len(names))
-    matrix = csr_array(as_csr(None, true_columns[true.labels.indices], true.labels.indptr, len(names)))
-    matrix.sum_duplicates()
-    if true.names is not None:
-        in_scores = None if listed is None else set(listed_columns.tolist())
-        _check_common(names, in_scores, set(true_columns.tolist()), len(known) if known else None, titles)
-        if in_scores and not known:
-            _note_few_common(names, in_scores, matrix, titles)
-    K = len(known or names)
-    unknown = unknown_labels(names, matrix, K, table.labels)
-    # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
-    pairs = zip(range(len(of_true)), true_columns.tolist(), strict=True) if true.ids is None else _numbers(names)
-    columns = functools.partial(_columns_by_number, pairs)
-    return Matched(table, matrix, K, unknown, True, facts, columns, names, true.ids)
+    K = len(names)
+    scores = dataclasses.replace(listed.scores, labels=positions[of_listed][listed.scores.labels], K=K)
+    labels = csr_array(as_csr(None, positions[of_true][true.labels.indices], true.labels.indptr, K))
+    labels.sum_duplicates()
+    if listed.names is not None and true.names is not None and scores.labels.size and labels.nnz:
+        common = set(scores.labels.tolist()).intersection([*range(len(known or ())), *labels.indices.tolist()])
+        if not common:
+            pair = f"such as {excerpt(listed.names[0])} and {excerpt(true.names[0])}"
+            raise SettingsError(f"{name} and {data} have no label in common, {pair}")
+    return Matched(name, scores, labels, len(known or names), _counts(facts, K))
 
 
-def _columns_of(
+def _numbers_of(
     names: Sequence[str] | None, count: int, title: str, known: Sequence[str] | None, numbers: LabelNumbers
 ) -> NDArray[np.int32]:
-    """Return the numbers of labels with some names; a label without a name is called by its number."""
-    if names is None and known and len(known) != count:
+    """Return the numbers of labels with some names, or of as many as are known."""
+    if names is None and known and len(known) < count:
         raise SettingsError(f"{title} has {counted(count, 'label')}, but there are names of {len(known)}")
     if names is None or names == known:
         return np.arange(count, dtype=np.int32)
     return np.array([numbers[label or str(position)] for position, label in enumerate(names)], np.int32)
 
 
-def _of_numbers(table: Scores, labels: csr_array, facts: Callable[[], TrainingFacts]) -> Matched:
-    """Return `Matched` for labels without names, whose number no file declares, and those that no score may be of."""
-    known = table.K
-    K = max(table.K, labels.shape[1])
-    labels = csr_array(widened(labels, K))
-    unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
-    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, functools.partial(_below, K))
+def _counts(facts: TrainingFacts, K: int) -> NDArray[Any] | None:
+    """Return the training points of K labels, of which those that are not known have none."""
+    return None if facts.counts is None else np.pad(facts.counts, (0, K - len(facts.counts)))
 
 
-def _below(K: int, labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels that are below K, and -1 in the place of others."""
-    return np.where(labels < K, labels, -1)
-
-
-def _numbers(names: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of names that are numbers, and the places of these names."""
-    return ((int(name), place) for place, name in enumerate(names) if NUMBER.fullmatch(name))
-
-
-def _columns_by_number(numbers: Iterable[tuple[int, int]], labels: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the columns of labels if there are pairs of their numbers and columns, −1 for those without one."""
-    column_of = dict(numbers)
-    return np.array([column_of.get(label, -1) for label in labels.tolist()], np.int64) if column_of else None
-
-
-def _check_common(
-    names: Sequence[str], listed: set[int] | None, true: set[int], K: int | None, titles: _Titles
-) -> None:
-    """Raise SettingsError if none of the true labels is known, or none of those that are listed is known or true.
-
-    Both are sets of numbers of `names`. The first K are known; without any, K is None.
-    """
-    known = set(range(K or 0))
-    if K and true and not true & known:
-        difference = describe_difference(names[:K], _names_of(names, true))
-        raise SettingsError(f"no label of {titles.labels} is known to the model or the training data, {difference}")
-    if listed and true and not listed & (true | known):
-        difference = describe_difference(_names_of(names, listed), _names_of(names, true))
-        advice = "" if K else "; if these are other labels, `train=MODEL` tells which there are"
-        raise SettingsError(f"{titles.scores} and {titles.labels} have no label in common, {difference}{advice}")
-
-
-def _note_few_common(names: Sequence[str], listed: set[int], labels: csr_array, titles: _Titles) -> None:
-    """Note that few true labels, N×K, have a name that is `listed`."""
-    common = np.isin(labels.indices, list(listed)).sum()
-    if not labels.nnz or common >= FEW * labels.nnz:
+def _note_missing(matching: Matched, data: str, facts: TrainingFacts, note: Callable[[str], object]) -> None:
+    """Note the true labels that the scores never list, and of these the ones that are not known."""
+    points = np.bincount(matching.labels.indices, minlength=matching.scores.K)
+    points[matching.scores.labels] = 0
+    missing = np.flatnonzero(points)
+    if not len(missing):
         return
-    true = set(np.unique(labels.indices).tolist())
-    text = f"only {common} of {labels.nnz} true labels in {titles.labels} have a name that {titles.scores} lists"
-    if listed - true:
-        difference = describe_difference(_names_of(names, listed - true), _names_of(names, true - listed))
-        text += f"; others are {difference}"
-    titles.note(text)
-
-
-def _names_of(names: Sequence[str], numbers: Iterable[int]) -> list[str]:
-    return [names[number] for number in sorted(numbers)]
-
-
-def _nameless(one: str, other: str) -> SettingsError:
-    return SettingsError(
-        f"{one} has numbers of labels, but {other} has names; `train=MODEL` gives the names of a model"
-    )
-
-
-def _of_same_points(
-    predicted: IdentifiedPoints,
-    listed: NamedScores,
-    true: IdentifiedPoints,
-    numbered: bool,
-    note: Callable[[str], object],
-) -> Scores:
-    """Return the scores of the true points, by identifier if both have them; see `matched_rows`."""
-    rows = matched_rows(predicted, true, numbered, note) if predicted.N or predicted.complete else [-1] * true.N
-    if rows is None:
-        return listed.scores
-    # The place -1 is that of points without labels.
-    counts = np.append(np.diff(listed.scores.indptr), 0)
-    return listed.scores.gather(listed.scores.indptr[rows], counts[rows])
+    share = f"{points.sum()} of {matching.labels.nnz} true labels"
+    note(f"{matching.name} never lists {counted(len(missing), 'label')} of {data} ({share}), which count as missed")
+    unknown = int(np.count_nonzero(missing >= matching.known))
+    if unknown and facts.shape:
+        note(f"{counted(unknown, 'of these is', 'of these are')} unknown to the model or the training data")

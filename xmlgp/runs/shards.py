@@ -16,14 +16,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from xmlgp.data.features import Features
 from xmlgp.errors import DataFormatError, ModelFolderError, up_to_error
 from xmlgp.inputs.points import Block, Identifier, never
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign
+from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.label_writer import ScoredPoints
 from xmlgp.prediction.predictor import MEMORY, Predictor
 from xmlgp.prediction.scores_file import Scores
@@ -53,8 +50,7 @@ class Scoring:
     """How points are scored and labels are chosen: what all shards share.
 
     Each worker of a cluster opens the predictor from its location; on this machine there may be none.
-    `memory` limits the megabytes of each thread of a cluster, besides the model; `allowed`, K, marks the labels that
-    can be assigned, by default all; an index finds the best labels with the `recall`, by default all.
+    `memory` limits the megabytes of each thread of a cluster, besides the model.
     """
 
     predictor: Predictor | None
@@ -64,13 +60,11 @@ class Scoring:
     with_std: bool = False
     memory: int = MEMORY
     calibrated: bool = True
-    allowed: NDArray[np.bool_] | None = None
-    recall: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"predictor": None}
 
-    def opened(self) -> tuple[Predictor | RestrictedPredictor, Scoring]:
+    def opened(self) -> tuple[Predictor, Scoring]:
         """Return the predictor that ranks labels, and this object."""
         predictor = self.predictor
         if predictor is None:
@@ -78,13 +72,11 @@ class Scoring:
         if not self.calibrated:
             predictor = copy.copy(predictor)
             predictor.calibration = None
-        if self.recall is not None:
-            predictor = predictor.searching(self.recall) or predictor
-        return predictor if self.allowed is None else RestrictedPredictor(predictor, self.allowed), self
+        return predictor, self
 
 
 def _identity(folder: ModelFolder) -> str:
-    """Return a digest of the model in a folder, which tuning does not change."""
+    """Return a digest of the model in a folder."""
     facts = [folder.description[name] for name in ("settings", "data", "arrays")]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -102,17 +94,10 @@ def _open_model(location: ModelLocation) -> Predictor:
 
 
 class _Shard(NamedTuple):
-    """Consecutive points to be scored: identifiers, features, and the errors of malformed ones by row."""
+    """Consecutive points to be scored: identifiers and features."""
 
-    ids: list[Identifier | None]
+    ids: list[Identifier]
     features: Features
-    errors: dict[int, DataFormatError]
-
-    def scored(self, start: int, scores: Scores) -> ScoredPoints:
-        """Return the points from a row on, with their scores."""
-        rows = range(start, start + scores.N)
-        errors = {row - start: self.errors[row] for row in rows if row in self.errors}
-        return ScoredPoints(self.ids[start : rows.stop], self.features[start : rows.stop], scores, errors)
 
 
 def score_blocks(
@@ -136,13 +121,14 @@ def score_blocks(
         start = 0
         for fields in chunks:
             scores = Scores(*fields)
-            yield shard.scored(start, scores)
-            start += scores.N
+            stop = start + scores.N
+            yield ScoredPoints(shard.ids[start:stop], shard.features[start:stop], scores)
+            start = stop
     if errors:
         raise errors[0]
 
 
-def _assign_shard(opened: tuple[Predictor | RestrictedPredictor, Scoring], features: Features) -> list[tuple[Any, ...]]:
+def _assign_shard(opened: tuple[Predictor, Scoring], features: Features) -> list[tuple[Any, ...]]:
     """Return the fields of `Scores` for each chunk of a shard, given `Scoring.opened`."""
     predictor, scoring = opened
     chunks = assign(predictor, features, scoring.rule, scoring.output, scoring.with_std, scoring.memory)
@@ -158,8 +144,7 @@ def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[_Sha
         start = 0
         while start < len(ids):
             stop = min(len(ids), start + ROWS - count)
-            errors = {count + row - start: error for row, error in block.errors.items() if start <= row < stop}
-            pieces.append(_Shard(ids[start:stop], block.points.features[start:stop], errors))
+            pieces.append(_Shard(ids[start:stop], block.points.features[start:stop]))
             count += stop - start
             start = stop
             if count == ROWS:
@@ -175,9 +160,8 @@ def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[_Sha
 
 
 def _joined(pieces: list[_Shard]) -> _Shard:
-    """Return pieces of a shard as one; their errors have the rows of the shard already."""
+    """Return pieces of a shard as one."""
     if len(pieces) == 1:
         return pieces[0]
     ids = [id for piece in pieces for id in piece.ids]
-    errors = {row: error for piece in pieces for row, error in piece.errors.items()}
-    return _Shard(ids, Features.stack([piece.features for piece in pieces]), errors)
+    return _Shard(ids, Features.stack([piece.features for piece in pieces]))

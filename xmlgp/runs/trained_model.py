@@ -25,7 +25,6 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import protected_arrays, readable_run
 from xmlgp.runtime.plurals import counted
@@ -67,8 +66,6 @@ class TrainedModel:
         Of labels and features, and what maps text to features; each may be None.
     held_out : HeldOut or None
         What `train` measured on points that it held out.
-    tuned : Tuned or None
-        What `tune` chose, and for which scores.
     learned : list of dict
         After `learn`, the facts of the points of `train` and of each `learn`.
     points : dict of str to ndarray
@@ -85,7 +82,6 @@ class TrainedModel:
     parameters: dict[str, NDArray[Any]]
     history: list[dict[str, Any]]
     names: Names = Names()
-    tuned: Tuned | None = None
     learned: list[dict[str, Any]] = field(default_factory=list)
     classes: NDArray[Any] | None = None
     folder: ModelFolder | None = None
@@ -149,8 +145,6 @@ def write_model(
     arrays |= {f"points.{name}": array for name, array in model.points.items()}
     arrays = named_arrays(model.preprocessed) | arrays
     keep = keep or {}
-    if model.tuned:
-        facts["tuned"] = model.tuned._asdict()
     if model.learned:
         facts["learned"] = model.learned
     if model.held_out:
@@ -235,7 +229,6 @@ def open_model(folder: ModelFolder) -> TrainedModel:
         parameters=parameters,
         history=about["history"],
         names=folder.names,
-        tuned=folder.tuned,
         learned=about.get("learned", []),
         classes=np.array(folder.classes) if folder.classes else None,
         folder=folder,

@@ -170,7 +170,7 @@ def _suggest(model: TrainedModel, texts: Sequence[str], parameters: Parameters) 
     if limit == 0 or not texts:
         return [[] for _ in texts]
     options: dict[str, Any] = {"assign": True} if parameters.assign else {"k": limit}
-    options |= {name: getattr(parameters, name) or None for name in ("explain", "only", "without")}
+    options["explain"] = parameters.explain or None
     found = predict(model, texts, output="probability", with_std=True, **options)
     return [
         [_in_form(label) for label in point["labels"][:limit] if label["probability"] >= parameters.threshold]

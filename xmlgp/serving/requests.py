@@ -41,8 +41,6 @@ class Parameters(NamedTuple):
     limit: int = LABELS
     threshold: float = 0.0
     explain: int = 0
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
     assign: bool = False
 
 
@@ -87,7 +85,7 @@ def parameters_of(fields: Iterable[tuple[str, str]]) -> tuple[Parameters, str | 
     texts: dict[str, list[str]] = {}
     for name, text in fields:
         texts.setdefault(name, []).append(text)
-    values: dict[str, Any] = {name: tuple(texts.pop(name, ())) for name in ("only", "without")}
+    values: dict[str, Any] = {}
     for name in READERS.keys() & texts.keys():
         _check(len(texts[name]) == 1, f"{name} is given {len(texts[name])} times")
         values[name] = READERS[name](name, texts[name][0])

@@ -71,9 +71,6 @@ REMEMBERING = {"memory", *DENSE}
 #: The model with an index of labels, which only models of many labels have otherwise.
 INDEXED = "indexed"
 
-#: The model with a tuned threshold and limit.
-TUNED = "mlgpf"
-
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
@@ -109,8 +106,6 @@ def make(models):
         options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
         program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
         xmlgp("train", data(model, "train"), path, *options, program=program)
-        if model == TUNED:
-            xmlgp("tune", path, data(model, "test"), "--no-cache", "-q")
         if model == LEARNED:
             xmlgp("learn", path, data(model, "test"), "--no-cache", "-q")
         for output in ("utility", "probability"):
