@@ -1,6 +1,5 @@
 """The estimators follow the scikit-learn API and give the models of the library."""
 
-import copy
 import dataclasses
 import inspect
 from typing import get_type_hints
@@ -20,7 +19,6 @@ from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.estimators.estimator import parameters_of
-from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.runtime.threads import core_count, limit_threads
 
 SMALL = {
@@ -223,23 +221,6 @@ def test_other_than_two_classes_are_refused():
         GPCClassifier(inference="em").fit(features, np.arange(40) % 2)
     with pytest.raises(NotFittedError):
         GPCClassifier().predict(features)
-
-
-def test_tune_chooses_what_predict_assigns(fitted):
-    _, test = toy_dataset()
-    model = copy.copy(fitted)
-    before = evaluate_assignment(sp.csr_array(model.predict(test.features.sparse)), test.labels)
-    assert model.tune(test.features.sparse, test.labels.toarray(), "f1-macro") is model
-    assigned = model.predict(test.features.sparse)
-    after = evaluate_assignment(sp.csr_array(assigned), test.labels)
-    assert after["F1_macro"] == pytest.approx(model.tuned_.value, abs=1e-3)
-    assert after["F1_macro"] > before["F1_macro"] + 0.05
-    assert assigned.dtype == int
-    assert assigned.sum(axis=1).max() <= model.assignment_rule_.limit
-    assert model.predict_proba(test.features.sparse)[assigned > 0].min() >= model.assignment_rule_.threshold
-    # The copy shares nothing that tuning changes, and fitting drops the rule.
-    assert fitted.tuned_ is None
-    assert model.fit(test.features.sparse[:20], test.labels[:20]).assignment_rule_ is None
 
 
 def test_a_cluster_gives_the_same_model_and_probabilities(cluster):

@@ -78,7 +78,7 @@ def same_models(first, second):
     for name, value in second.parameters_.items():
         assert first.parameters_[name].dtype == value.dtype
         np.testing.assert_array_equal(first.parameters_[name], value)
-    for name in ("history_", "n_features_in_", "tuned_"):
+    for name in ("history_", "n_features_in_"):
         assert getattr(first, name) == getattr(second, name)
     np.testing.assert_array_equal(first.classes_, second.classes_)
 

@@ -1,7 +1,6 @@
 """`TextTagger`: texts in, label names out, in the scikit-learn API."""
 
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -113,21 +112,13 @@ def test_suggestions_are_the_names_of_the_most_probable_labels(taggers, name):
 
 
 @any_classifier
-def test_predict_assigns_by_one_half_or_as_tuned(taggers, name):
+def test_predict_assigns_by_one_half(taggers, name):
     tagger = taggers(name)
     probabilities = tagger.predict_proba(NEW)
     assert [set(names) for names in tagger.predict(NEW)] == [
         {NAMES[k] for k in np.flatnonzero(row > 0.5)} for row in probabilities
     ]
-    tuned = pickle.loads(pickle.dumps(tagger)).tune(NEW, [*TRUTH[:-1], ["unknown", " fish "]], "f1-point")
-    assert tagger.tuned_ is None
-    assert (tuned.tuned_.metric, tuned.tuned_.points) == ("f1-point", 25)
-    expected = tuned.classifier_.predict(tuned.vectorizer_.features(TEXTS).sparse)
-    assert [sorted(names) for names in tuned.predict(TEXTS)] == [
-        [NAMES[k] for k in np.flatnonzero(r)] for r in expected
-    ]
-    assert tuned.predict(TEXTS) == [[label for label, _ in pairs] for pairs in tuned.suggest(TEXTS, None)]
-    assert tuned.fit(TEXTS, LABELS).tuned_ is None
+    assert tagger.predict(TEXTS) == [[label for label, _ in pairs] for pairs in tagger.suggest(TEXTS, None)]
 
 
 @pytest.mark.parametrize("analysis", [None, Analysis("char-wb", 2, 3)], ids=str)
@@ -170,11 +161,8 @@ def test_saved_taggers_are_models_of_the_commands(tmp_path, monkeypatch, taggers
         entries = json.loads(line)["labels"]
         assert [label["label"] for label in entries] == [label for label, _ in pairs]
         np.testing.assert_allclose([label["probability"] for label in entries], [p for _, p in pairs], rtol=1e-5)
-    # It can be tuned, saved and fitted again.
-    loaded.tune(NEW, TRUTH).save("model")
-    second = TextTagger.load("model")
-    assert (second.tuned_, second.predict(NEW)) == (loaded.tuned_, loaded.predict(NEW))
-    assert clone(second).fit(TEXTS, LABELS).suggest(NEW) == tagger.suggest(NEW)
+    # It can be fitted again.
+    assert clone(loaded).fit(TEXTS, LABELS).suggest(NEW) == tagger.suggest(NEW)
 
 
 def test_features_need_no_vectorizer(tmp_path, tagger):
@@ -194,26 +182,15 @@ def test_features_need_no_vectorizer(tmp_path, tagger):
             model.predict(features[:, :2])
 
 
-def test_labels_can_be_chosen_and_explained(tmp_path, tagger, taggers):
-    (tmp_path / "some.txt").write_text("fish\nbirds\n")
-    expected_pairs = [[pair for pair in pairs if pair[0] in ("fish", "birds")] for pairs in tagger.suggest(NEW)]
-    assert tagger.suggest(NEW, only=["fish", "birds"]) == expected_pairs
-    assert tagger.suggest(NEW, only=tmp_path / "some.txt", without=["birds"]) == [
-        [pair for pair in pairs if pair[0] == "fish"] for pairs in expected_pairs
-    ]
-    assert tagger.suggest(NEW, None, without=NAMES[1:]) == [
-        [pair for pair in pairs if pair[0] == NAMES[0] and pair[1] > 0.5] for pairs in tagger.suggest(NEW)
-    ]
+def test_labels_are_explained(tagger, taggers):
     explainable = taggers("calibrated")
-    explanations = explainable.explain(["salmon and trout"], 2, 1, without=["birds"])
-    expected = xmlgp.predict(explainable.classifier_.model_, ["salmon and trout"], k=2, explain=1, without=["birds"])
+    explanations = explainable.explain(["salmon and trout"], 2, 1)
+    expected = xmlgp.predict(explainable.classifier_.model_, ["salmon and trout"], k=2, explain=1)
     assert explanations == [point["labels"] for point in expected]
     assert explanations[0][0]["label"] == "fish"
     assert explanations[0][0]["for"][0]["word"] in ("salmon", "trout")
     with pytest.raises(SettingsError, match="^this model cannot be explained"):
         tagger.explain(NEW)
-    with pytest.raises(SettingsError, match="^'mosses' is not a label of the model"):
-        tagger.suggest(NEW, only=["mosses"])
 
 
 def _as_objects(values):
@@ -253,8 +230,6 @@ def test_parameters_are_those_of_scikit_learn(tagger):
     for method in (fresh.predict, fresh.suggest, fresh.predict_proba, fresh.save):
         with pytest.raises(NotFittedError):
             method(TEXTS)
-    with pytest.raises(NotFittedError):
-        fresh.tune(TEXTS, LABELS)
 
 
 class Series:
@@ -333,13 +308,6 @@ def test_what_cannot_be_used_is_refused(tagger):
     for threshold in (1.5, float("nan"), True):
         with pytest.raises(SettingsError, match=f"^threshold must be a probability from 0 to 1, not {threshold!r}$"):
             tagger.suggest(NEW, threshold=threshold)
-    for y, message in (
-        (TRUTH[:9], "there are 25 points, but the labels of 9 points"),
-        ([["unknown"]] * 25, "no point has a true"),
-    ):
-        with pytest.raises(SettingsError, match=f"^{message}"):
-            tagger.tune(NEW, y)
-    assert tagger.tuned_ is None
 
 
 #: Documents with new words and labels; the second has neither words nor labels.

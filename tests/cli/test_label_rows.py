@@ -17,7 +17,6 @@ COMMANDS = {
     "train": ["train", "corpus.csv", "other", *SMALL],
     "preprocess": ["preprocess", "corpus.csv", "other"],
     "learn": ["learn", "model", "corpus.csv"],
-    "tune": ["tune", "model", "corpus.csv"],
     "evaluate": ["evaluate", "predictions.jsonl", "corpus.csv"],
     "report": ["report", "model", "corpus.csv"],
     "training data of report": ["report", "model", "new.jsonl", "--train", "corpus.csv"],

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +15,10 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import SMALL, changed_description, run, said
-from tests.cli.texts import as_json, documents
 from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS

@@ -165,14 +165,11 @@ def test_every_command_that_reads_data_says_what_it_is(tmp_path, model, name):
         ["preprocess", path, out],
         ["predict", model, path],
         ["predict", model, path, "--encoding", "latin-1"],
-        ["predict", model, path, "--bad-lines", "report"],
-        ["predict", model, good, "--only", path],
         # An array may be scores.
         *([["evaluate", path, good]] if name != "a.npy" else []),
         ["evaluate", tmp_path / "a.scores", path],
         ["evaluate", tmp_path / "a.scores", good, "--train", path],
         ["learn", model, path],
-        ["tune", model, path],
         ["report", model, path, "-o", tmp_path / "page.html"],
     ):
         result = run(*arguments)

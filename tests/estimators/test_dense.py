@@ -1,7 +1,5 @@
 """The estimators take dense features beside X, in its blocks and columns, or as X."""
 
-import copy
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,7 +66,6 @@ def test_dense_features_beside_X_are_given_in_any_way(tmp_path, beside, points, 
     np.testing.assert_allclose(decision, utilities, rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(model.predict(points, dense=dense), expected > 0.5)
     assert model.score(points, Y, dense=dense) == ((expected > 0.5) == Y).all(axis=1).mean()
-    assert model.tune(points, Y, force=True, dense=dense).tuned_.value > 0.5
     assert model.partial_fit(points, Y, dense=dense).model_.data["N"] == 2 * N
 
 
@@ -82,7 +79,7 @@ def test_X_of_embeddings_is_dense(alone, points):
     assert (model.model_.data["D"], model.model_.data["dense"], model.n_features_in_) == (0, [E], E)
     assert ranking(model, points) == pytest.approx(ranking(alone, None, dense=DENSE), abs=0.03)
     assert ranking(model, points) > 0.9
-    model.partial_fit(points, Y).tune(points, Y, force=True)
+    model.partial_fit(points, Y)
 
 
 def test_counts_and_sparse_numbers_are_weighted_as_words():
@@ -130,7 +127,6 @@ def test_other_dense_features_than_in_fit_are_one_sentence(alone, beside):
         (lambda: beside.predict(X, dense=DENSE[:9]), f"`dense` has 9 rows, but X has {N} points"),
         (lambda: beside.predict(X, dense=DENSE[:, :3]), f"X has dense features of width 3, but .* of width {E}"),
         (lambda: beside.partial_fit(X, Y), f".* has no dense features, but .* of width {E}.*"),
-        (lambda: beside.tune(X, Y), f".* has no dense features, but .* of width {E}.*"),
         (lambda: alone.predict(X), f"X has 25 features, but MLGPFClassifier is expecting {E} features as input"),
         (lambda: alone.predict(DENSE, dense=DENSE), f".* of widths {E} and {E}, but .* of width {E}"),
         (lambda: alone.predict(None), "there are no points: give X, dense features, or both"),
@@ -164,7 +160,7 @@ def test_a_tagger_takes_dense_features_beside_texts(tmp_path):
             expected = getattr(tagger, method)(TEXTS, dense=DENSE)
             np.testing.assert_array_equal(getattr(other, method)(points), expected)
         assert other.score(points, NAMES) == tagger.score(TEXTS, NAMES, dense=DENSE)
-    of_table.tune(TABLE, NAMES, force=True).partial_fit(TABLE[:20], NAMES[:20])
+    of_table.partial_fit(TABLE[:20], NAMES[:20])
     assert of_table.suggest(TEXTS[:1], k=1, dense=DENSE[:1]) == of_table.suggest(TABLE[:1], k=1)
 
 
@@ -201,7 +197,6 @@ def test_functions_take_X_of_embeddings_for_a_model_of_them(alone):
     np.testing.assert_array_equal(predictions.matrix().toarray(), alone.predict_proba(DENSE))
     assert next(iter(predictions))["id"] == "point 0"
     assert xmlgp.learn(model, DENSE[:9], labels=Y[:9]).data["N"] == N + 9
-    assert xmlgp.tune(copy.copy(model), DENSE, labels=Y, force=True).value > 0.5
     with pytest.raises(SettingsError, match=f"^`data` has dense features of width 3, but .* of width {E}$"):
         xmlgp.predict(model, DENSE[:, :3]).matrix()
     with pytest.raises(SettingsError, match="^`dense` has 9 rows, but `data` has 120 points$"):

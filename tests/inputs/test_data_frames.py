@@ -84,7 +84,6 @@ def test_all_functions_say_which_columns_they_need(model):
     needs = "^points in memory need labels: of this DataFrame, give .*, labels="
     for call in (
         lambda: xmlgp.learn(model, df),
-        lambda: xmlgp.tune(model, df),
         lambda: xmlgp.report(model, df),
         lambda: xmlgp.train(df, labels="tags"),
         lambda: xmlgp.train(df, labels=["tags"]),
@@ -92,11 +91,7 @@ def test_all_functions_say_which_columns_they_need(model):
     ):
         with pytest.raises(UsageError, match=needs + re.escape(labels)):
             call()
-    for call in (
-        lambda: xmlgp.tune(model, TEXTS),
-        lambda: xmlgp.train(df[["text"]]),
-        lambda: xmlgp.train((TEXTS, NAMES)),
-    ):
+    for call in (lambda: xmlgp.train(df[["text"]]), lambda: xmlgp.train((TEXTS, NAMES))):
         with pytest.raises(UsageError, match="^points in memory need labels: give `labels=Y`, a matrix or lists of na"):
             call()
     ranked = xmlgp.predict(model, TEXTS, k="all")
@@ -128,7 +123,6 @@ def test_a_text_that_is_no_path_must_be_in_a_list(model, text):
     for call in (
         lambda: xmlgp.train(text, labels=NAMES),
         lambda: xmlgp.learn(model, text, labels=NAMES),
-        lambda: xmlgp.tune(model, text),
         lambda: xmlgp.report(model, text),
     ):
         with pytest.raises(

@@ -6,7 +6,6 @@ import pytest
 import xmlgp
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
-from xmlgp.errors import UsageError
 from xmlgp.label_index import clusters
 from xmlgp.label_index.clusters import LabelIndex
 from xmlgp.mlgpf import indexing
@@ -62,48 +61,6 @@ def test_with_all_candidates_scores_are_those_of_an_exact_ranking(trained, monke
     monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
     exact = best_of(model.predictor, DATASET.features)
     np.testing.assert_array_equal(best_of(model.predictor.searching(0.3), DATASET.features), exact)
-
-
-<<<<<<< HEAD
-def test_without_use_approximate_is_noted(trained, monkeypatch):
-    model = trained()
-    notes = []
-    xmlgp.predict(model, DATASET, k="all", approximate=True, note=notes.append)
-    xmlgp.predict(model, DATASET, assign=True, approximate=True, note=notes.append)
-    assert notes == ["approximate has no effect on `assign`, on all labels of a point, or on more than 64"] * 2
-    monkeypatch.setattr(indexing, "FEWEST_LABELS", 100)
-    exact = xmlgp.train(DATASET, settings=SETTINGS)
-    assert LabelIndex.of(exact.parameters) is None
-    xmlgp.predict(exact, DATASET, approximate=True, note=notes.append)
-    assert notes[2:] == [
-        "approximate has no effect: the model has no index of labels; training makes one of 4,096 labels or more, "
-        "without regression"
-    ]
-    for value in ("0.9", [0.9]):
-        with pytest.raises(UsageError, match="approximate is True or the share"):
-            xmlgp.predict(model, DATASET, approximate=value)
-    for recall in (0, 1.5, -1, float("nan")):
-        with pytest.raises(UsageError, match="above 0 and at most 1"):
-            xmlgp.predict(model, DATASET, approximate=recall)
-=======
-def test_learning_on_adds_new_labels_to_the_index(monkeypatch):
-    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
-    known = Dataset(DATASET.features[:200], DATASET.labels[:200, :KNOWN])
-    model = xmlgp.train(known, settings=SETTINGS)
-    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
-    index = LabelIndex.of(learned.parameters)
-    np.testing.assert_array_equal(np.sort(index.labels), np.arange(80))
-    np.testing.assert_array_equal(index.recall, LabelIndex.of(model.parameters).recall)
-    labels = index.labels[: index.starts[1]]
-    np.testing.assert_allclose(index.biases[0], learned.parameters["bias"][labels].mean(), rtol=1e-4)
-    # With all labels as candidates, the ranking is exact if the index has all of them.
-    exact = best_of(learned.predictor, DATASET.features)
-    np.testing.assert_array_equal(best_of(learned.predictor.searching(0.1), DATASET.features), exact)
-    # The batch is large enough to measure the recall again.
-    monkeypatch.setattr(indexing, "MEASURED", 50)
-    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
-    assert (LabelIndex.of(learned.parameters).recall != index.recall).any()
->>>>>>> e7e67abc (Reduce evaluate, predictions and the report to what is used)
 
 
 def test_a_point_with_too_few_candidates_is_ranked_exactly(trained, monkeypatch):
