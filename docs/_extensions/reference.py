@@ -12,9 +12,9 @@ import re
 import click
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from xmlgp.cli.help import WHOLE
 
 from xmlgp.cli import main
-from xmlgp.cli.help import WHOLE
 from xmlgp.models import MODELS
 
 __all__ = ["Command", "ModelSettings", "find_command", "help_sections", "setup"]
