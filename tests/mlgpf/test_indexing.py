@@ -5,7 +5,6 @@ import pytest
 
 import xmlgp
 from tests.problems import small_dataset
-from xmlgp.data.dataset import Dataset
 from xmlgp.label_index import clusters
 from xmlgp.label_index.clusters import LabelIndex
 from xmlgp.mlgpf import indexing
