@@ -64,8 +64,6 @@ def test_label_columns_are_the_names_of_labels(tmp_path):
     with pytest.raises(SettingsError, match="^column 0 is the label 'new', but the model was trained with 'red'"):
         fitted.score(X, Y.rename(columns={"red": "new"}))
     assert fitted.score(X, Y) == fitted.score(X, Y.to_numpy()) == (fitted.predict(X) == Y.to_numpy()).all(1).mean()
-    more = fitted.partial_fit(X[:9].assign(new=1), Y[:9].assign(white=0))
-    assert (more.names_.labels, more.feature_names_in_.tolist()) == ([*LABELS, "white"], [*COLUMNS, "new"])
     tagger = TextTagger.load(tmp_path)
     assert tagger.suggest(X[:1], 1)[0][0][0] in LABELS
     with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but"):
