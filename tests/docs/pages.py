@@ -14,9 +14,6 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 #: Blocks in these languages run.
 RUNNABLE = ("sh", "console", "python")
 
-#: Where links lead that also work outside of the repository, such as those of the README on PyPI.
-REPOSITORY = re.compile(r"https://(github\.com/xmlgp/xmlgp/blob|raw\.githubusercontent\.com/xmlgp/xmlgp)/main/")
-
 FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=fence)[ \t]*$", re.DOTALL | re.MULTILINE)
 
 NOT_RUN = re.compile(r"<!-- not run: (?P<reason>[^>]+?) -->\s*\Z")
