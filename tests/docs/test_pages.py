@@ -10,7 +10,6 @@ import pytest
 from tests.docs.pages import (
     CODE_SPAN,
     DOCS,
-    FENCE,
     PAGES,
     ROOT,
     anchors_of,
@@ -86,8 +85,6 @@ def test_options_that_a_page_names_exist(page):
     assert unknown_options_of(page.read_text(encoding="utf-8")) == {}
 
 
-
-
 def test_every_command_is_in_the_reference():
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
     described = re.findall(r"^#{2,3} xmlgp (.+)\n\n```\{command\} (.+)\n```", text, re.MULTILINE)
@@ -113,12 +110,6 @@ def test_links_within_the_repository_lead_somewhere(page):
     assert dead_links_of(page) == []
 
 
-
-
-
-
-
-
 def test_every_page_is_in_the_navigation():
     reached, open_ = set(), [DOCS / "index.md"]
     while open_:
@@ -127,8 +118,6 @@ def test_every_page_is_in_the_navigation():
             reached.add(page)
             open_ += toctrees_of(page)
     assert {name_of(page) for page in reached} == {name_of(page) for page in DOCS.rglob("*.md")}
-
-
 
 
 def test_packages_import_only_from_those_above_in_the_layout():
