@@ -1,11 +1,9 @@
 """Give every test the same environment, regardless of how the suite is started and of the user's shell."""
 
-import contextlib
 import logging
 import os
 import signal
 import sys
-import time
 
 import pytest
 import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is set
@@ -119,46 +117,15 @@ def _one_core(request):
         yield
 
 
-class _Clusters:
-    """A cluster of two local processes for all tests, and a new one after a test has left it without any.
-
-    Dask starts a process that was lost once more, and not again if that one is lost while it starts.
-    """
-
-    def __init__(self):
-        self._stack, self._opened = contextlib.ExitStack(), None
-
-    def open(self):
-        """Return a `DaskCluster` that has workers."""
-        # Not every test needs Dask.
-        from xmlgp.work.connection import open_work
-
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        end = time.monotonic() + 10
-        while self._opened and not self._opened._client.nthreads():
-            if time.monotonic() > end:
-                self.close()
-            time.sleep(0.1)
-        if self._opened is None:
-            self._opened = self._stack.enter_context(open_work(workers=2))
-        return self._opened
-
-    def close(self):
-        self._opened = None
-        self._stack.close()
-
-
 @pytest.fixture(scope="session")
-def _clusters(_environment):
-    clusters = _Clusters()
-    yield clusters
-    clusters.close()
+def cluster(_environment):
+    """Return a `DaskCluster` of two processes, which tests must not end."""
+    # Not every test needs Dask.
+    from xmlgp.work.connection import open_work
 
-
-@pytest.fixture
-def cluster(_clusters):
-    """Return a `DaskCluster` of two processes."""
-    return _clusters.open()
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with open_work(workers=2) as opened:
+        yield opened
 
 
 @pytest.fixture

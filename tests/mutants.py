@@ -455,15 +455,6 @@ MUTANTS = [
         ("tests/runtime/test_atomic_files.py", "tests/runtime/test_locks.py"),
     ),
     Mutant(
-        "sparse-map",
-        "full disk",
-        "The space of an array in a mapped file is not reserved, so a full disk ends the process.",
-        "xmlgp/work/files.py",
-        "_reserve(stream, math.prod(shape) * np.dtype(dtype).itemsize)",
-        "stream.truncate(stream.tell() + math.prod(shape) * np.dtype(dtype).itemsize)",
-        ("tests/work/test_files.py",),
-    ),
-    Mutant(
         "lost-exception",
         "lost exception",
         "An error in another thread is not raised, and the caller continues with a part of the results.",
@@ -829,15 +820,6 @@ MUTANTS = [
         ("tests/work/test_cluster.py",),
     ),
     Mutant(
-        "start-limit",
-        "missing retry limit",
-        "Local processes that cannot start are started again without end.",
-        "xmlgp/work/connection.py",
-        "for _ in range(STARTS):",
-        "while True:",
-        ("tests/work/test_cluster.py",),
-    ),
-    Mutant(
         "reliability-blocks",
         "lost factor",
         "In the reliability of a report, every block of points counts the same, however many probabilities it has.",
@@ -853,7 +835,7 @@ MUTANTS = [
         "xmlgp/runs/shards.py",
         "min(len(ids), start + ROWS - count)",
         "min(len(ids), start + ROWS)",
-        ("tests/cli/test_predict_on_cluster.py",),
+        ("tests/work/test_on_cluster.py",),
     ),
     Mutant(
         "few-points",

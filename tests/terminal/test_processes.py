@@ -44,16 +44,6 @@ def test_training_on_thousands_of_real_documents_shows_bars_for_seconds(start, t
     assert len({bar for bar in session.bars if bar.startswith("regression")}) > 3
 
 
-def test_training_on_two_workers(start):
-    session = start(f"train data new {' '.join(SMALL)} --label-weights --workers 2", columns=40, starter=Process())
-    assert session.end() == 0, session.text
-    session.check()
-    assert session.bars
-    workers, *lines = session.messages
-    assert workers.startswith("2 workers of a Dask cluster")
-    assert [line for line in lines if not line.startswith("new: ")] == []
-
-
 def test_ctrl_c_while_two_workers_train(start):
     words = f"train data new {' '.join(SMALL)} --label-weights --epochs 9999 --workers 2"
     session = start(words, starter=Process())

@@ -42,43 +42,35 @@ LOOK_SECONDS = 3.0
 #: Seconds until the cluster must answer a question.
 ANSWER_SECONDS = 15.0
 
-#: Seconds that the cluster may be without its scheduler, without workers, or with a worker that says nothing while no
-#: block is finished.
+#: Seconds that the cluster may be without its scheduler or without workers while no block is finished.
 PATIENCE_SECONDS = 30.0
 
 
 class DaskCluster:
     """The workers of a Dask cluster, each of which computes as many blocks at a time as it has threads.
 
-    Dask chooses the worker of a block, and runs it again elsewhere
-    if the worker is lost before the result is here. `folder` (Path) is on storage that all workers see; `workers` is
-    the largest number of them that has been seen. ClusterError is raised if there is none, or one that cannot be used.
+    Dask chooses the worker of a block, and runs it again elsewhere if the worker is lost before the result is here.
+    `folder` (Path) is on storage that all workers see; `workers` is the largest number of them that has been seen.
+    ClusterError is raised if there is none, or one that cannot be used.
     """
 
     is_cluster = True
     cores = 1
 
     def __init__(self, client: distributed.Client, folder: Path) -> None:
-        if client.scheduler is None:
-            raise ClusterError("the client of the Dask cluster is closed")
         self._client = client
-        self._scheduler = client.scheduler
+        self._scheduler: Any = client.scheduler
         self._folder = folder
         self.workers = 0
         self._threads = 0
-        #: Of each worker, the time when it was last seen by the scheduler, and when this was noticed here.
-        self._heard: dict[str, tuple[float, float]] = {}
         #: The matrices that all calls share, in files until the end of the run.
         self._matrices = StoredMatrices(folder)
-        began = time.monotonic()
-        #: When the cluster was looked at, when it answered, and when it had workers, for the last time.
-        self._looked = began
-        self._answered = began
-        self._staffed = began
+        #: When the cluster was looked at, and when it answered that it had workers, for the last time.
+        self._looked = self._staffed = time.monotonic()
+        began = self._looked
         while not self._threads:
             self._look(began)
             time.sleep(0.1)
-        self._check_workers()
 
     @property
     def dashboard(self) -> str:
@@ -102,8 +94,8 @@ class DaskCluster:
     ) -> Generator[T, None, None]:
         """Yield `function(shared, *block)` for every block, in order; see `Work.map`.
 
-        ClusterError is raised if the scheduler or all workers are lost, or a worker does not answer or cannot use the
-        files; an error of the function is raised as it is.
+        ClusterError is raised if the scheduler or all workers are lost, or a worker cannot use the files; an error of
+        the function is raised as it is.
         """
         blocks = iter(blocks)
         futures: collections.deque[distributed.Future[Packed]] = collections.deque()
@@ -163,8 +155,7 @@ class DaskCluster:
                 raise ClusterError(f"several workers of the Dask cluster {reason}") from killed
             except _StorageError as failed:
                 raise ClusterError(str(failed)) from None
-            except (ImportError, AttributeError) as missing:  # on a worker that joined late
-                self._check_workers()
+            except (ImportError, AttributeError) as missing:
                 raise ClusterError(f"a worker of the Dask cluster lacks xmlgp {__version__}: {missing}") from missing
         if error is not None:
             raise error
@@ -177,43 +168,21 @@ class DaskCluster:
 
     def _look(self, since: float) -> None:
         """See which workers there are; raise ClusterError if what was waited for since then will not come."""
+        if self._client.status in ("closed", "closing"):
+            raise self._scheduler_lost()
         workers = None
-        closed = self._client.status in ("closed", "closing")
-        if not closed:
-            with contextlib.suppress(OSError, RuntimeError, ValueError, distributed.TimeoutError):
-                workers = self._ask(self._scheduler.identity)["workers"]
+        with contextlib.suppress(OSError, RuntimeError, ValueError, distributed.TimeoutError):
+            workers = self._ask(self._scheduler.identity)["workers"]
         now = self._looked = time.monotonic()
-        if workers is None:
-            if closed or now - max(since, self._answered) > PATIENCE_SECONDS:
-                raise self._scheduler_lost()
-            return
-        self._answered = now
-        self.workers = max(self.workers, len(workers))
-        self._threads = sum(w["nthreads"] for w in workers.values())
         if workers:
             self._staffed = now
+            self.workers = max(self.workers, len(workers))
+            self._threads = sum(worker["nthreads"] for worker in workers.values())
         elif now - max(since, self._staffed) > PATIENCE_SECONDS:
+            if workers is None:
+                raise self._scheduler_lost()
             lost = "all workers of the Dask cluster are lost"
             raise ClusterError(lost if self.workers else "the Dask cluster has no worker")
-        for address, worker in workers.items():
-            # Clocks of machines differ, so the time of this machine counts.
-            last_seen, noticed = self._heard.get(address, (None, now))
-            self._heard[address] = worker["last_seen"], noticed if last_seen == worker["last_seen"] else now
-            if now - max(since, self._heard[address][1]) > PATIENCE_SECONDS:
-                raise ClusterError(f"worker {address} of the Dask cluster does not answer; end it and start it again")
-
-    def _check_workers(self) -> None:
-        """Raise ClusterError if a worker lacks this version of xmlgp."""
-        try:
-            # A worker without xmlgp could not run one of its functions.
-            code = "__import__('xmlgp').__version__"
-            answers = self._ask(self._client.run, eval, code, on_error="return", nanny=False)
-        except (OSError, ValueError, distributed.TimeoutError):
-            return  # a worker is lost or does not answer, as the first block will show
-        for address, answer in answers.items():
-            if answer != __version__ and not isinstance(answer, OSError | None):
-                has = f"xmlgp {answer}" if isinstance(answer, str) else f"no xmlgp ({answer})"
-                raise ClusterError(f"worker {address} of the Dask cluster has {has}, but this is xmlgp {__version__}")
 
     def _scheduler_lost(self) -> ClusterError:
         return ClusterError(f"the Dask scheduler at {self._scheduler.address} is lost")

@@ -21,9 +21,6 @@ __all__ = ["open_work"]
 #: Seconds until a scheduler must have answered.
 CONNECT_SECONDS = 10
 
-#: Times that local processes are started if one of them is lost meanwhile.
-STARTS = 3
-
 #: Settings of Dask for local processes: a process that says nothing for so long is replaced.
 LOCAL = {"distributed.scheduler.worker-ttl": "10s", "distributed.worker.profile.enabled": False}
 
@@ -73,14 +70,10 @@ def _local_cluster(workers: int) -> LocalCluster:
         "distributed.nanny.pre-spawn-environ": dask.config.get("distributed.nanny.pre-spawn-environ") | MALLOC
     }
     with dask.config.set(LOCAL | environment), interrupts_kept_from_processes():
-        for _ in range(STARTS):
-            try:
-                return LocalCluster(
-                    n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
-                )
-            except RuntimeError:  # a process was lost while it started
-                continue
-    raise ClusterError(f"the {workers} processes of the Dask cluster do not start")
+        try:
+            return LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50)
+        except RuntimeError:  # a process was lost while it started
+            raise ClusterError(f"the {workers} processes of the Dask cluster do not start") from None
 
 
 def _connect(address: str | None) -> Client:
@@ -90,16 +83,13 @@ def _connect(address: str | None) -> Client:
 
     async def ask() -> None:
         async with rpc(address) as scheduler:
-            await scheduler.identity()
-
-    async def ask_in_time() -> None:
-        await asyncio.wait_for(ask(), CONNECT_SECONDS)
+            await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
 
     # A client would wait without end where another server answers, and when it is deleted before it has connected.
     try:
         # The thread of a notebook has a loop already.
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, ask_in_time()).result()
+            thread.submit(asyncio.run, ask()).result()
         return Client(address, set_as_default=False, timeout=CONNECT_SECONDS)
     except Exception as error:
         # What is not a scheduler can answer with anything: Dask raises MemoryError for the size of a message that is

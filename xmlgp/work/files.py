@@ -7,13 +7,11 @@ time. Nothing large passes through the scheduler.
 from __future__ import annotations
 
 import dataclasses
-import errno
-import math
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -28,9 +26,6 @@ __all__ = ["StoredMatrices", "array_in_file", "pack", "unpack"]
 
 #: Bytes of an array that goes to a file; smaller ones travel with the message.
 LEAST = 1 << 14
-
-#: Bytes of zeros that are written at a time where space cannot be reserved.
-CHUNK = 1 << 22
 
 
 class _File(NamedTuple):
@@ -95,32 +90,10 @@ def unpack(value: object) -> Any:  # noqa: ANN401 -- the type of what was packed
 def array_in_file(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return a new array in a file of a folder, which `pack` does not write again; OSError names a folder that is full.
 
-    Its space is reserved: on a full disk, writing to a map of a sparse file would end the process (SIGBUS).
+    Its zeros are written: on a full disk, writing to a map of a sparse file would end the process (SIGBUS).
     """
-    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
-    path = folder / f"{secrets.token_hex(8)}.npy"
-    with report_errors_as(folder, path):
-        with open(path, "xb") as stream:
-            np.lib.format.write_array_header_1_0(stream, header)
-            stream.flush()
-            _reserve(stream, math.prod(shape) * np.dtype(dtype).itemsize)
-        return np.asarray(np.lib.format.open_memmap(path, mode="r+"))
-
-
-def _reserve(stream: BinaryIO, size: int) -> None:
-    """Append zeros with space on the disk to an unbuffered or flushed file."""
-    if not size:
-        return
-    if hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(stream.fileno(), stream.tell(), size)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
-                raise
-        else:
-            return
-    for start in range(0, size, CHUNK):
-        stream.write(bytes(min(CHUNK, size - start)))
+    file = _written(np.zeros(shape, dtype), folder, passing=False)
+    return np.asarray(np.lib.format.open_memmap(file.path, mode="r+"))
 
 
 def _map_elements(function: Callable[[object], object], value: object) -> object:
