@@ -22,20 +22,16 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
         "--label-weights", "--set", "regression_points=0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
-    "memory": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "--replay",
-        "50", "-P", "3", "--epochs", "8", "--batch-size", "8",
-    ],
     "indexed": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "--replay",
-        "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
+        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "-P", "3",
+        "--epochs", "8", "--batch-size", "8",
     ],
     "dense": [
-        "--model", "mlgpf", "--inducing", "features", "--label-weights", "--set", "regression_points=0", "--replay",
-        "50", "-P", "3", "--epochs", "8", "--batch-size", "8",
+        "--model", "mlgpf", "--inducing", "features", "--label-weights", "--set", "regression_points=0", "-P", "3",
+        "--epochs", "8", "--batch-size", "8",
     ],
     "dense-regression": [
-        "--model", "mlgpf", "--inducing", "features", "--label-weights", "--replay", "0", "-P", "3", "--epochs", "8",
+        "--model", "mlgpf", "--inducing", "features", "--label-weights", "-P", "3", "--epochs", "8",
         "--batch-size", "8",
     ],
     "calibrated": [
@@ -46,27 +42,17 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "free", "--no-label-weights", "-P", "2", "-M", "4", "--epochs", "4",
         "--batch-size", "8",
     ],
-    "learned": [
-        "--model", "mlgpf", "--inducing", "free", "-P", "2", "-M", "4", "--epochs", "4",
-        "--batch-size", "8",
-    ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
 
 #: Models of an earlier version, with arrays that their options no longer produce: regression and label weights beside
-#: inducing inputs, a calibration on few points, and a regression with dense features beside words; or without those of
-#: a memory, which it did not have. They are only made again if they are named.
-EARLIER = {"mlgpf", "weight-space", "dense-regression", "calibrated", "scaled", "learned"}
-
-#: The model that has learned the test points as well.
-LEARNED = "learned"
+#: inducing inputs, a calibration on few points, and a regression with dense features beside words. They are only made
+#: again if they are named.
+EARLIER = {"mlgpf", "weight-space", "dense-regression", "calibrated", "scaled"}
 
 #: The models with dense features beside words.
 DENSE = {"dense", "dense-regression"}
-
-#: The models that are trained on more points, some of which are held out.
-REMEMBERING = {"memory", *DENSE}
 
 #: The model with an index of labels, which only models of many labels have otherwise.
 INDEXED = "indexed"
@@ -74,7 +60,7 @@ INDEXED = "indexed"
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
-    if model in REMEMBERING and part == "train":
+    if model in DENSE and part == "train":
         return HERE / "many.txt"
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
 
@@ -106,8 +92,6 @@ def make(models):
         options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
         program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
         xmlgp("train", data(model, "train"), path, *options, program=program)
-        if model == LEARNED:
-            xmlgp("learn", path, data(model, "test"), "--no-cache", "-q")
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
             xmlgp(
