@@ -37,10 +37,11 @@ def fitted(request):
 @pytest.mark.parametrize("kind", [*KINDS, GPCClassifier])
 def test_parameters_are_the_settings(kind):
     settings = kind.model.settings
-    assert kind().get_params() == parameters_of(settings()) | {"n_jobs": None}
+    assert kind().get_params() == parameters_of(settings()) | {"n_jobs": None, "keep_points": True}
     expected = {spec.name: (spec.default, spec.type) for spec in dataclasses.fields(settings)}
     default, _ = expected.pop("seed")
     expected |= {"random_state": (default, int | np.random.RandomState | None), "n_jobs": (None, int | None)}
+    expected["keep_points"] = (True, bool)
     types = get_type_hints(kind.__init__)
     parameters = inspect.signature(kind).parameters.values()
     assert {parameter.name: (parameter.default, types[parameter.name]) for parameter in parameters} == expected
@@ -79,15 +80,14 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
     model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features.sparse, data.labels)
     tagger = TextTagger(clone(model)).fit(texts, labels)
     monkeypatch.setattr("xmlgp.prediction.parts.run_parallel", counted)
-    for name in "train", "learn":
-        call = getattr(api, name)
-        monkeypatch.setattr(api, name, lambda *args, call=call, **more: counted([lambda: call(*args, **more)])[0])
+    train = api.train
+    monkeypatch.setattr(api, "train", lambda *args, **more: counted([lambda: train(*args, **more)])[0])
     with limit_threads(3):
         for use in model.predict_proba, model.predict, model.decision_function:
             use(data.features.sparse)
         for use in tagger.suggest, tagger.explain, tagger.predict_proba, tagger.decision_function:
             use(texts)
-        model.fit(data.features.sparse, data.labels).partial_fit(data.features.sparse, data.labels)
+        model.fit(data.features.sparse, data.labels)
     assert used == {threads}
     with pytest.raises(ValueError, match="threads is 0"):
         model.set_params(n_jobs=0).predict(data.features.sparse)

@@ -315,33 +315,3 @@ MORE = ["the oak and a zebra", "?", "mosses and an ape", "salmon"]
 MORE_LABELS = [["9 zebras", "10 trees"], [], ["mosses", " apes ", ""], ["fish"]]
 
 LEARNING = MLGPFClassifier(factors=3, epochs=4)
-
-
-@pytest.fixture
-def _few_steps(monkeypatch):
-    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
-
-
-@pytest.mark.usefixtures("_few_steps")
-def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    tagger = TextTagger(LEARNING, Analysis("word", 1, 2)).fit(TEXTS, LABELS)
-    tagger.save("model")
-    words = tagger.vectorizer_.words
-    for texts, labels in (MORE, MORE_LABELS), (["an ape", "a yew"], [["apes"], ["yews"]]):
-        documents = [{"text": text, "labels": names} for text, names in zip(texts, labels, strict=True)]
-        Path("more.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
-        assert run("learn", "-q", "model", "more.jsonl").exit_code == 0
-        assert tagger.partial_fit(texts, labels) is tagger
-        learned = TextTagger.load("model")
-        assert tagger.vectorizer_.words == learned.vectorizer_.words
-        assert tagger.classifier_.model_.data == learned.classifier_.model_.data
-        assert tagger.suggest(NEW) == learned.suggest(NEW)
-    assert tagger.classes_.tolist() == learned.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses", "yews"]
-    assert tagger.vectorizer_.words[: len(words)] == words
-    assert "yew" in tagger.vectorizer_.words
-    # A model of a folder goes on, and so does one without new words or labels.
-    for model in (learned, tagger):
-        model.partial_fit(["salmon", "trout"], [["fish"], []])
-    assert learned.suggest(MORE) == tagger.suggest(MORE)
-    assert len(learned.classifier_.learned_) == 3

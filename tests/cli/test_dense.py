@@ -21,7 +21,7 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model_folder.folder import ModelFolder
 
-TRAINED = ["--label-weights", "--replay", "20"]
+TRAINED = ["--label-weights"]
 
 JSON = ["--format", "jsonl"]
 
@@ -75,7 +75,7 @@ def test_predictions_of_files_are_those_of_arrays(model):
 
 def test_a_model_of_arrays_is_that_of_files(model):
     train = read_dataset("data/train.txt")
-    settings = {"factors": 3, "epochs": 2, "batch_size": 16, "label_weights": True, "replay": 20}
+    settings = {"factors": 3, "epochs": 2, "batch_size": 16, "label_weights": True}
     own = xmlgp.train(train.features.sparse, labels=train.labels, dense=model["train"], settings=settings)
     loaded = xmlgp.load("model")
     assert own.data == loaded.data
@@ -179,16 +179,14 @@ def test_learning_dense_features_alone_and_labels_alone():
     model = xmlgp.train(None, labels=table, dense=dense, settings={"factors": 2, "epochs": 3})
     more = xmlgp.learn(model, dense=[new], labels=table[:9])
     assert (more.data["N"], more.data["D"], more.data["dense"]) == (69, 0, [3])
-    named = xmlgp.learn(more, add_labels=["middle"])
-    assert (named.names.labels, named.data["dense"]) == (["left", "right", "middle"], [3])
-    assert len(list(xmlgp.predict(named, None, dense=new, k=3))) == 9
-    assert "left" in xmlgp.report(named, None, labels=names[:9], dense=new)
+    assert len(list(xmlgp.predict(more, None, dense=new, k=3))) == 9
+    assert "left" in xmlgp.report(more, None, labels=names[:9], dense=new)
     with pytest.raises(SettingsError, match="`dense` has 9 rows, but `data` has 8 points"):
-        xmlgp.predict(named, np.empty((8, 0)), dense=new).matrix()
+        xmlgp.predict(more, np.empty((8, 0)), dense=new).matrix()
     with pytest.raises(SettingsError, match="`dense` has 9 rows, but `data` has 1 point$"):
-        xmlgp.predict(named, np.empty((1, 0)), dense=new).matrix()
+        xmlgp.predict(more, np.empty((1, 0)), dense=new).matrix()
     with pytest.raises(SettingsError, match="`data` has no dense features, but the model was trained with dense"):
-        xmlgp.predict(named, np.empty((8, 0))).matrix()
+        xmlgp.predict(more, np.empty((8, 0))).matrix()
 
 
 def test_no_points_are_refused(workdir):

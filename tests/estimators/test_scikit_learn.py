@@ -62,9 +62,6 @@ class TaggerOfNumbers(TextTagger):
     def fit(self, X, y):
         return super().fit(X, names_of(y))
 
-    def partial_fit(self, X, y):
-        return super().partial_fit(X, names_of(y)) if hasattr(self, "classifier_") else self.fit(X, y)
-
     def predict(self, X):
         return np.array([[name in names for name in self.classes_] for names in super().predict(X)])
 
@@ -164,10 +161,7 @@ def test_searches_and_curves_take_several_labels(model):
     assert search.score(X, Y) == get_scorer("average_precision")(best, X, Y)
     random = RandomizedSearchCV(model, {parameter: [1, 2]}, n_iter=2, random_state=0, **common).fit(X, Y)
     assert random.best_params_ == search.best_params_
-    # It says the classes to `partial_fit`.
-    sizes, _, scores = learning_curve(
-        model, X, Y, cv=2, train_sizes=[0.5, 1.0], exploit_incremental_learning=True, error_score="raise"
-    )
+    sizes, _, scores = learning_curve(model, X, Y, cv=2, train_sizes=[0.5, 1.0], error_score="raise")
     assert (sizes.tolist(), scores.shape) == ([15, 30], (2, 2))
 
 
