@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 
 __all__ = [
@@ -116,11 +116,11 @@ def raise_pending_signal() -> None:
 
 
 @contextlib.contextmanager
-def interrupts_kept_from_processes(numbers: Iterable[int] = (signal.SIGINT,)) -> Iterator[None]:
-    """Keep Ctrl-C, or these signals, from processes that are started in the block.
+def interrupts_kept_from_processes() -> Iterator[None]:
+    """Keep Ctrl-C from processes that are started in the block.
 
     A terminal sends Ctrl-C to all processes. Those that are starting would print tracebacks; this process ends them.
-    In this process they take effect at the end of the block.
+    In this process it takes effect at the end of the block.
     """
     if sys.platform == "win32":
         yield
@@ -130,7 +130,7 @@ def interrupts_kept_from_processes(numbers: Iterable[int] = (signal.SIGINT,)) ->
     # The start of the resource tracker would unblock the signal again.
     resource_tracker.ensure_running()
     # Threads and processes inherit the mask: also threads that later replace lost processes.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:

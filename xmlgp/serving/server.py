@@ -130,6 +130,8 @@ def serve(  # noqa: PLR0913, which are the options of the command
             lifespan="on",
             log_config=LOG,
             server_header=False,
+            # Whatever a client says in X-Forwarded-For would be in the log.
+            proxy_headers=False,
             limit_concurrency=CONNECTIONS,
             h11_max_incomplete_event_size=HEADERS,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
@@ -176,7 +178,7 @@ def _read_token(path: FilePath) -> str:
 def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address, so that clients that come before the workers wait for them."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         # `create_server` names the address again.
