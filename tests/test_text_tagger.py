@@ -295,7 +295,7 @@ def test_what_cannot_be_used_is_refused(tagger):
             TextTagger(other).fit(TEXTS, LABELS)
     for analysis, X, message in [
         (Analysis(), np.ones((60, 3)), "X is a matrix of features, but the vectorizer divides texts into words"),
-        (Analysis("letters"), TEXTS, "analyzer must be one of word, char, char-wb, none"),
+        (Analysis("letters"), TEXTS, "analyzer must be one of word, char, char-wb"),
         (Analysis("char"), ["\ud800"] * 60, "a text has half of a surrogate pair, which is no character"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}$"):

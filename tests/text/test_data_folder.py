@@ -35,7 +35,7 @@ def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
     files = write_folder(tmp_path / "deep" / "data", {"train.txt": found, "test.txt": found})
     assert [file.name for file in files] == ["train.txt", "test.txt", FEATURES, LABELS, VECTORIZER]
     assert sorted(files) == sorted((tmp_path / "deep" / "data").iterdir())
-    dataset = found.dataset()
+    dataset = found.dataset
     for name in ("train.txt", "test.txt"):
         read = read_dataset(tmp_path / "deep" / "data" / name)
         for matrix, expected in (read.features.sparse, dataset.features.sparse), (read.labels, dataset.labels):
@@ -102,7 +102,7 @@ def test_a_failed_write_leaves_the_earlier_files(folder, monkeypatch):
     def fail(*arguments):
         raise OSError("disk full")
 
-    monkeypatch.setattr(data_folder, "write_blocks", fail)
+    monkeypatch.setattr(data_folder, "write_dataset", fail)
     with pytest.raises(OSError, match="disk full"):
         write_folder(folder, {"train.txt": found})
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

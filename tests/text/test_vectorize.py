@@ -1,10 +1,7 @@
 """A corpus gives the counts, words and labels of a straightforward computation; more documents append new ones."""
 
 import json
-import os
 import random
-import tempfile
-import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -16,7 +13,6 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from tests.problems import DETERMINISTIC
 from tests.text.corpora import vectorized, vectorized_by
-from xmlgp.data import lines, spool
 from xmlgp.data.dataset import stack
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
@@ -62,7 +58,7 @@ def assert_same(found, expected):
 
 def lacking(corpus):
     """Return how many documents lack labels and words."""
-    dataset = corpus.dataset()
+    dataset = corpus.dataset
     matrices = dataset.labels, dataset.features.sparse
     return tuple(np.count_nonzero(np.diff(matrix.indptr) == 0) for matrix in matrices)
 
@@ -80,7 +76,7 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
     monkeypatch.setattr(vectorize, "DOCUMENTS", documents)
     texts, labels = corpus()
     found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
-    dataset = found.dataset()
+    dataset = found.dataset
     expected = CountVectorizer(
         analyzer=analysis.analyzer.replace("-", "_"), ngram_range=(analysis.shortest, analysis.longest)
     )
@@ -93,9 +89,8 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
     assert found.labels == binarizer.classes_.tolist()
     assert lacking(found) == (labels.count([]), np.count_nonzero(counted.sum(axis=1) == 0))
     assert min(lacking(found)) > 0
-    assert found.N == dataset.N == 300
-    # The blocks can be read again, and points of the same texts are the same.
-    assert sum(block.N for block in found.blocks()) == 300
+    assert dataset.N == 300
+    # Points of the same texts are the same, a block at a time too.
     with open_input(tmp_path / "a") as stream:
         documents = read_documents(LineReader(stream, "a"))
         blocks = list(vectorize.points_of(documents, "a", found.vectorizer.features, LabelNumbers(found.labels)))
@@ -114,7 +109,7 @@ def test_rare_words_are_left_out(tmp_path, min_count, max_features):
     found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
     assert found.vectorizer.words == kept
     expected = [[text.split().count(word) for word in kept] for text in texts]
-    np.testing.assert_array_equal(found.dataset().features.sparse.toarray(), expected)
+    np.testing.assert_array_equal(found.dataset.features.sparse.toarray(), expected)
     assert lacking(found)[1] == sum(not any(row) for row in expected)
 
 
@@ -138,14 +133,14 @@ def test_more_documents_add_words_as_the_analysis_says(tmp_path):
 def test_labels_are_in_order_of_numbers_or_of_characters(tmp_path, names, expected):
     found = vectorized(tmp_path / "a", as_json(["word"] * len(names), [[name] for name in names]))
     assert found.labels == expected
-    assert [expected[label] for label in found.dataset().labels.indices] == names
+    assert [expected[label] for label in found.dataset.labels.indices] == names
 
 
 def test_names_of_labels_have_no_surrounding_spaces_and_are_not_empty(tmp_path):
     labels = [[" a ", "a", "\u2003a"], ["", "  "], ["a b", "", "a b\n"]]
     found = vectorized(tmp_path / "a", as_json(["word"] * 3, labels))
     assert found.labels == ["a", "a b"]
-    np.testing.assert_array_equal(found.dataset().labels.toarray(), [[1, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(found.dataset.labels.toarray(), [[1, 0], [0, 0], [0, 1]])
     assert lacking(found)[0] == 1
 
 
@@ -168,7 +163,7 @@ def test_corpora_without_documents_words_or_labels_are_refused(tmp_path, content
 def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
     content = as_json(["cat dog cat", "dog", "", "sat"], [["x", "new", "new"], ["other"], [], ["", "y", "x"]])
     found = more(tmp_path / "test", content, WordCounts(Analysis(), ["cat", "sat"]), ["x", "y"], extend=False)
-    dataset = found.dataset()
+    dataset = found.dataset
     np.testing.assert_array_equal(dataset.features.sparse.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
     np.testing.assert_array_equal(dataset.labels.toarray(), [[1, 0], [0, 0], [0, 0], [1, 1]])
     assert (found.unknown_labels, lacking(found)) == (2, (2, 2))
@@ -180,7 +175,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     )
     vectorizer, labels = WordCounts(Analysis(), ["sat", "cat"]), ["y", "x"]
     found = more(tmp_path / "a", content, vectorizer, labels)
-    dataset = found.dataset()
+    dataset = found.dataset
     assert found.vectorizer.words == ["sat", "cat", "ant", "zebra", "émigré"]
     assert found.labels == ["y", "x", "a", "z", "é"]
     np.testing.assert_array_equal(
@@ -190,12 +185,12 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
         dataset.labels.toarray(), [[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]]
     )
     assert found.new == (3, 3)
-    assert found.summary(found.blocks(), with_new=True) == (
+    assert found.summary(with_new=True) == (
         "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels and will train as having "
         "none; leave out those whose labels are not known yet; 1 document has no words"
     )
     # What was passed has not changed.
-    assert (vectorizer.words, len(vectorizer.numbers), labels) == (["sat", "cat"], 2, ["y", "x"])
+    assert (vectorizer.words, len(vectorizer._numbers), labels) == (["sat", "cat"], 2, ["y", "x"])
     assert found.vectorizer.features(["zebra émigré"]).sparse.toarray().tolist() == [[0, 0, 0, 1, 1]]
 
 
@@ -203,7 +198,7 @@ def test_names_of_known_labels_may_be_empty_or_occur_twice(tmp_path):
     # Names beside rows of numbers are free.
     found = more(tmp_path / "a", as_json(["cat"], [["", "x", "new"]]), WordCounts(Analysis(), ["cat"]), ["x", "", "x"])
     assert found.labels == ["x", "", "x", "new"]
-    assert found.dataset().labels.toarray().tolist() == [[0, 0, 1, 1]]
+    assert found.dataset.labels.toarray().tolist() == [[0, 0, 1, 1]]
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=3)
@@ -218,26 +213,27 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
     @DETERMINISTIC
     @given(st.sets(TEXTS), LABELS, DOCUMENTS)
     def check(known, labels, documents):
-        words = sorted({word for text in {"a", *known} for word in analysis.function()(text)}, reverse=True)
+        words_in = analysis.counter().build_analyzer()
+        words = sorted({word for text in {"a", *known} for word in words_in(text)}, reverse=True)
         content = as_json(*zip(*documents, strict=True))
         found = more(tmp_path / "a", content, WordCounts(analysis, words), labels)
-        dataset, longer = found.dataset(), found.vectorizer
+        dataset, longer = found.dataset, found.vectorizer
         D, K = len(words), len(labels)
         assert (longer.words[:D], found.labels[:K]) == (words, labels)
-        assert all(longer.numbers[word] == number for number, word in enumerate(words))
+        assert all(longer._numbers[word] == number for number, word in enumerate(words))
         assert len(set(longer.words)) == len(longer.words) == D + found.new[0]
         assert len(set(found.labels)) == len(found.labels) == K + found.new[1]
         assert longer.words[D:] == sorted(longer.words[D:])
         # Nothing is left out, and each new word and label occurs.
         read = more(tmp_path / "a", content, longer, found.labels, extend=False)
-        assert_same_points(read.dataset(), dataset)
+        assert_same_points(read.dataset, dataset)
         assert read.unknown_labels == 0
         assert lacking(read) == lacking(found)
-        assert dataset.features.sparse.sum() == sum(len(analysis.function()(text)) for text, _ in documents)
+        assert dataset.features.sparse.sum() == sum(len(words_in(text)) for text, _ in documents)
         assert dataset.features.sparse[:, D:].sum(axis=0).all()
         assert dataset.labels[:, K:].sum(axis=0).all()
         # What the earlier words and labels count stays.
-        before = more(tmp_path / "a", content, WordCounts(analysis, words), labels, extend=False).dataset()
+        before = more(tmp_path / "a", content, WordCounts(analysis, words), labels, extend=False).dataset
         assert (
             (dataset.features.sparse[:, :D] != before.features.sparse).nnz
             == (dataset.labels[:, :K] != before.labels).nnz
@@ -246,47 +242,6 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
         # The same again has nothing new.
         again = more(tmp_path / "a", content, longer, found.labels)
         assert (again.vectorizer.words, again.labels, again.new) == (longer.words, found.labels, (0, 0))
-        assert_same_points(again.dataset(), dataset)
+        assert_same_points(again.dataset, dataset)
 
     check()
-
-
-def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectorize, "CHARACTERS", 1 << 14)
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 14)
-    monkeypatch.setattr(spool, "IN_MEMORY", 1)
-
-    def peak(N):
-        chosen = random.Random(0)
-        path = tmp_path / f"{N}"
-        with open(path, "w") as stream:
-            for _ in range(N):
-                stream.write(" ".join(f"w{chosen.randrange(100)}" for _ in range(40)) + f"\t{chosen.randrange(9)} x\n")
-        vectorized_blocks(path)  # imports
-        tracemalloc.start()
-        try:
-            vectorized_blocks(path)
-            return path.stat().st_size, tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    def vectorized_blocks(path):
-        with open_input(path) as stream:
-            found = vectorized_by(LineReader(stream, str(path)), WordCounts(Analysis(), []))
-            for _ in found.blocks():
-                pass
-
-    (small, few), (large, many) = peak(2_000), peak(8_000)
-    assert large - small > 3 << 18
-    # The numbers of the larger one take a megabyte more.
-    assert many - few < 1 << 18
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is full")
-def test_a_full_temporary_folder_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "IN_MEMORY", 1)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
-    with pytest.raises(OSError, match="No space left") as caught:
-        vectorized(tmp_path / "corpus.jsonl", as_json(*corpus()))
-    assert caught.value.filename == str(tmp_path)

@@ -371,8 +371,8 @@ ANALYSIS = [
         type=click.Choice(ANALYZERS),
         default="word",
         show_default=True,
-        help="Features of text are words of at least two letters or digits, characters, characters within words "
-        "(char-wb), or none, with dense features alone.",
+        help="Features of text are words of at least two letters or digits, characters, or characters within words "
+        "(char-wb).",
     ),
     click.option(
         "--ngrams",

@@ -60,8 +60,8 @@ class Corpus:
         corpus = vectorize(documents, self.path, vectorizer, labels, True, self._reporter.progress)
         check_vocabulary(corpus, self.path)
         note_case(corpus.labels, earlier_label_count, self.path, self._reporter.note)
-        dataset = corpus.dataset()
-        self._reporter.note(f"{self.path}: {corpus.summary([dataset], more)}")
+        dataset = corpus.dataset
+        self._reporter.note(f"{self.path}: {corpus.summary(more)}")
         return TrainingData(dataset, REPOSITORY, Names(corpus.labels, corpus.vectorizer.words, corpus.vectorizer))
 
     def known(self, known: Known) -> TrainingData:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from xmlgp.errors import SettingsError
@@ -13,8 +12,8 @@ from xmlgp.text.characters import normalized_text, words_of
 
 __all__ = ["ANALYZERS", "LIMITS", "LONGEST", "Analysis", "checked_analysis", "stop_words"]
 
-#: What the words of a text are: two or more letters or digits; runs of characters; the same within words; none.
-ANALYZERS = ("word", "char", "char-wb", "none")
+#: What the words of a text are: two or more letters or digits; runs of characters; the same within words.
+ANALYZERS = ("word", "char", "char-wb")
 
 #: The longest n-gram. A text of n characters has n n-grams of each length.
 LONGEST = 100
@@ -72,34 +71,26 @@ class Analysis(NamedTuple):
         """Return what decides which words are features, where it is not the default."""
         return {name: getattr(self, name) for name in LIMITS if getattr(self, name) != Analysis._field_defaults[name]}
 
-    @functools.lru_cache(maxsize=8)  # noqa: B019 an analysis is a few values
-    def function(self) -> Callable[[str], Sequence[str]]:
-        """Return a function that lists the words of a text.
+    def counter(self, vocabulary: Mapping[str, int] | None = None) -> Any:
+        """Return the `CountVectorizer` of scikit-learn that finds these words, of a vocabulary or any.
 
-        The analysers are scikit-learn's, with its treatment of case; for characters see `xmlgp.text.characters`.
-        Whitespace and control characters within n-grams of characters are a space.
+        Which words are kept of any is not its choice. For characters see `xmlgp.text.characters`; whitespace and
+        control characters within n-grams of characters are a space.
         """
-        if self.analyzer == "none":
-            return _no_words
-        stop = frozenset(self.stop_words)
-        if self.analyzer == "word" and self.longest == 1:
-            # What the analyser does to a text, without its steps for bytes and accents, which take as long.
-            if stop:
-                return lambda text: [word for word in words_of(text.lower()) if word not in stop]
-            return lambda text: words_of(text.lower())
-        # Its import takes longer than to vectorize a small corpus.
+        # Its import takes longer than to read a small corpus.
         from sklearn.feature_extraction.text import CountVectorizer
 
         options: dict[str, Any] = {
             "analyzer": self.analyzer.replace("-", "_"),
             "ngram_range": (self.shortest, self.longest),
+            "vocabulary": vocabulary,
         }
         if self.analyzer == "word":
-            options |= {"tokenizer": words_of, "token_pattern": None, "stop_words": list(stop) or None}
-            words: Callable[[str], list[str]] = CountVectorizer(**options).build_analyzer()
-            return words
-        analyse = CountVectorizer(**options).build_analyzer()
-        return lambda text: analyse(SPACES.sub(" ", normalized_text(text)))
+            stop_words = list(self.stop_words) or None
+            return CountVectorizer(
+                preprocessor=str.lower, tokenizer=words_of, token_pattern=None, stop_words=stop_words, **options
+            )
+        return CountVectorizer(preprocessor=_plain, **options)
 
 
 def checked_analysis(analysis: Analysis | None, is_text: bool, source: str) -> Analysis:
@@ -121,6 +112,6 @@ def stop_words(language: str) -> tuple[str, ...]:
     return tuple(sorted(ENGLISH_STOP_WORDS))
 
 
-def _no_words(text: str) -> Sequence[str]:
-    """Return that a text has no words."""
-    return ()
+def _plain(text: str) -> str:
+    """Return a text in lower case, in one form of each character, with plain spaces."""
+    return SPACES.sub(" ", normalized_text(text)).lower()

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from xmlgp.data.locate import locate
 from xmlgp.data.names import format_names
-from xmlgp.data.repository_format import Header, write_blocks
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.data.streams import check_outputs
-from xmlgp.errors import SettingsError
 from xmlgp.runtime.atomic_files import check_writable, create_file, make_folders, remove_empty, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import hold_lock, temporary_folder
@@ -49,8 +48,6 @@ def vectorize_files(
     note: Callable[[str], object] = ignore,
 ) -> list[Path]:
     """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files."""
-    if analysis.analyzer == "none":
-        raise SettingsError("a data set of text needs words; `xmlgp train` leaves them out beside dense features")
     paths = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = [TRAIN, *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(paths)))]
     _check_writable(folder)
@@ -73,7 +70,7 @@ def vectorize_files(
         files[name] = corpus
     written = write_folder(folder, files, progress)
     for corpus, path in zip(files.values(), paths, strict=True):
-        note(f"{path}: {corpus.summary(corpus.blocks())}")
+        note(f"{path}: {corpus.summary()}")
     return written
 
 
@@ -95,9 +92,8 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
     try:
         with temporary_folder(folder) as staged:
             for name, vectorized in files.items():
-                header = Header(vectorized.N, len(vectorizer.words), len(first.labels))
                 with report_errors_as(folder / name, staged / name):
-                    write_blocks(staged / name, header, vectorized.blocks(), progress, str(folder / name))
+                    write_dataset(staged / name, vectorized.dataset, progress)
             for name, content in contents.items():
                 with create_file(staged / name, folder / name) as stream:
                     stream.write(content)

@@ -1,11 +1,12 @@
 """Documents become points; those of a training corpus bring their words and labels, which are sorted at the end.
 
-The text is read once, so a corpus may come through a pipe. Memory is bounded, apart from the vocabulary.
+The text is read once, so a corpus may come through a pipe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -13,14 +14,13 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
-from xmlgp.data.spool import Numbering, Spool
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels
-from xmlgp.text.word_counts import GrowingVocabulary, WordCounts
+from xmlgp.text.word_counts import WordCounts
 from xmlgp.text.written_names import is_missing
 
 __all__ = ["Vectorized", "as_texts", "check_vocabulary", "points_of", "texts_of", "vectorize"]
@@ -42,38 +42,23 @@ class Vectorized(NamedTuple):
     new: tuple[int, int]
     unknown_labels: int
     extended: bool
-    spool: Spool
-    columns: tuple[Numbering, Numbering]
+    dataset: Dataset
 
-    @property
-    def N(self) -> int:
-        """Number of documents."""
-        return self.spool.N
-
-    def blocks(self) -> Iterator[Dataset]:
-        """Yield the documents as points, a `Dataset` at a time."""
-        return self.spool.blocks(*self.columns)
-
-    def dataset(self) -> Dataset:
-        """Return all documents as one `Dataset`."""
-        return self.spool.dataset(*self.columns)
-
-    def summary(self, blocks: Iterable[Dataset], with_new: bool = False) -> str:
+    def summary(self, with_new: bool = False) -> str:
         """Return a sentence with the sizes of the corpus, `with_new` also how much is new, and what points lack."""
-        sizes = [counted(self.N, "document"), counted(self.vectorizer.D, "feature"), counted(len(self.labels), "label")]
+        points = self.dataset
+        sizes = [counted(points.N, "document"), counted(points.D, "feature"), counted(points.K, "label")]
         if with_new:
             sizes[1:] = [f"{size} ({new or 'none'} new)" for size, new in zip(sizes[1:], self.new, strict=True)]
-        without_words = without_labels = 0
-        for points in blocks:
-            without_words += int(np.count_nonzero(np.diff(points.features.sparse.indptr) == 0))
-            without_labels += int(np.count_nonzero(np.diff(points.labels.indptr) == 0))
+        without_words = int(np.count_nonzero(np.diff(points.features.sparse.indptr) == 0))
+        without_labels = int(np.count_nonzero(np.diff(points.labels.indptr) == 0))
         sentences = [", ".join(sizes)]
         if without_labels:
             text = f"{counted(without_labels, 'document')} {'have' if without_labels > 1 else 'has'} no labels"
             if self.extended:
                 text += " and will train as having none; leave out those whose labels are not known yet"
             sentences.append(text)
-        if without_words and self.vectorizer.finds_words:
+        if without_words:
             sentences.append(f"{counted(without_words, 'document')} {'have' if without_words > 1 else 'has'} no words")
         if self.unknown_labels:
             sentences.append(f"{self.unknown_labels} labels left out because no training document has them")
@@ -93,25 +78,38 @@ def vectorize(
     New words and labels are left out, or with `extend` sorted and appended; of the words, only those that the
     `Analysis` keeps.
     """
-    K = len(labels.names)
-    spool = Spool()
-    unknown = 0
-    vocabulary = GrowingVocabulary(vectorizer) if extend else None
+    D, K = vectorizer.D, len(labels.names)
+    numbers = array("i")
+    lengths = array("i")
 
-    for _, points in points_of(documents, path, (vocabulary or vectorizer).features, labels, progress):
-        spool.add(points)
-        unknown += int(np.count_nonzero(points.labels.indices >= K))
-    names, label_columns = labels.ordered(extend)
-    longer, words = vocabulary.ordered() if vocabulary else (vectorizer, None)
-    return Vectorized(
-        vectorizer=longer,
-        labels=names,
-        new=(longer.D - vectorizer.D, len(names) - K),
-        unknown_labels=0 if extend else unknown,
-        extended=extend,
-        spool=spool,
-        columns=(Numbering(words, longer.D), Numbering(label_columns, len(names))),
-    )
+    def texts() -> Iterator[str]:
+        with progress(f"reading {path}", unit=" documents") as bar:
+            for document in documents:
+                _number_labels(document, path, labels, numbers)
+                lengths.append(len(document.labels))
+                yield document.text
+                bar.update(1)
+
+    if extend:
+        vectorizer, features = vectorizer.extended(texts())
+    else:
+        features = vectorizer.features(texts())
+    names, columns = labels.ordered(extend)
+    found, counts = np.frombuffer(numbers, np.int32), np.frombuffer(lengths, np.int32)
+    matrix = matrix_of_labels(columns[found], counts, len(names))
+    unknown = 0
+    if not extend:
+        unknown = int(np.count_nonzero(matrix_of_labels(found, counts, len(labels.names)).indices >= K))
+    new = vectorizer.D - D, len(names) - K
+    return Vectorized(vectorizer, names, new, unknown, extend, Dataset(features, matrix))
+
+
+def _number_labels(document: Document, path: str, labels: LabelNumbers, numbers: MutableSequence[int]) -> None:
+    """Append the numbers of the labels of a document."""
+    try:
+        numbers.extend(map(labels.__getitem__, document.labels))
+    except BadName as error:
+        raise DataFormatError(path, document.line, str(error)) from None
 
 
 def points_of(
@@ -133,10 +131,7 @@ def points_of(
             numbers: list[int] = []
             lengths = np.empty(len(block), np.int64)
             for row, document in enumerate(block):
-                try:
-                    numbers.extend(map(labels.__getitem__, document.labels))
-                except BadName as error:
-                    raise DataFormatError(path, document.line, str(error)) from None
+                _number_labels(document, path, labels, numbers)
                 lengths[row] = len(document.labels)
             matrix = matrix_of_labels(np.array(numbers, np.int32), lengths, len(labels.names))
             yield block, Dataset(features([document.text for document in block]), matrix)
@@ -189,16 +184,14 @@ def texts_of(texts: Iterable[str], vectorizer: WordCounts) -> tuple[WordCounts, 
 
     SettingsError if there are no words, or a word is not Unicode text.
     """
-    documents = (Document(0, None, text, []) for text in texts)
-    corpus = vectorize(documents, "texts", vectorizer, LabelNumbers(), True)
-    longer = corpus.vectorizer
-    if not longer.words and longer.finds_words:
+    longer, features = vectorizer.extended(texts)
+    if not longer.words:
         raise SettingsError("no document has a word")
     try:
         "".join(longer.words).encode()
     except UnicodeEncodeError:
         raise SettingsError("a text has half of a surrogate pair, which is no character") from None
-    return longer, corpus.dataset().features
+    return longer, features
 
 
 def check_vocabulary(corpus: Vectorized, path: str) -> None:
@@ -207,9 +200,9 @@ def check_vocabulary(corpus: Vectorized, path: str) -> None:
     least = vectorizer.analysis.min_count
     word = f"a word that occurs at least {least} times" if least > 1 else "a word"
     for present, reason in (
-        (corpus.N or vectorizer.words, "there are no documents"),
+        (corpus.dataset.N or vectorizer.words, "there are no documents"),
         (corpus.labels, "no document has a label"),
-        (vectorizer.words or not vectorizer.finds_words, f"no document has {word}"),
+        (vectorizer.words, f"no document has {word}"),
     ):
         if not present:
             raise XmlgpError(f"{path}: {reason}")

@@ -1,11 +1,10 @@
-"""The vectorizer that counts the words of a vocabulary, and the vocabulary while it grows."""
+"""The vectorizer that counts the words of a vocabulary in texts."""
 
 from __future__ import annotations
 
-from array import array
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import count
+import functools
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,53 +15,95 @@ from xmlgp.data.dataset import as_csr
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.text.analysis import LIMITS, Analysis
+from xmlgp.text.characters import words_of
 from xmlgp.text.documents import Columns
 
-__all__ = ["GrowingVocabulary", "WordCounts", "counts"]
+__all__ = ["WordCounts", "counts"]
 
 #: The first entries of a description. The version increases whenever older ones could not read what is written.
 FORMAT = "xmlgp vectorizer"
 FORMAT_VERSION = 1
 
-#: What a description has of the columns, and what it has if that is not the default.
+#: What a description has of the columns.
 COLUMNS = ("text", "labels", "separator", "id")
-MORE_COLUMNS = ("flags", "header")
-
-
-class _Numbers(dict[str, int]):
-    """The numbers of words; that of a word that is not in the vocabulary is −1."""
-
-    def __missing__(self, word: str) -> int:
-        return -1
 
 
 class WordCounts:
     """Counts the D words of a vocabulary in texts.
 
-    `numbers` maps each word to its number, and others to −1. `columns` are those of the training corpus, which are the
-    default for other corpora.
+    `columns` are those of the training corpus, which are the default for other corpora.
     """
+
+    finds_words = True
 
     def __init__(self, analysis: Analysis, words: list[str], columns: Columns | None = None) -> None:
         self.analysis = analysis
         self.words = words
         self.columns = columns or Columns()
-        self.numbers = _Numbers(zip(words, range(len(words)), strict=True))
 
     @property
     def D(self) -> int:
         """Number of words."""
         return len(self.words)
 
-    @property
-    def finds_words(self) -> bool:
-        """Whether the analysis finds any words."""
-        return self.analysis.analyzer != "none"
+    @functools.cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the words."""
+        return dict(zip(self.words, range(self.D), strict=True))
 
-    def features(self, texts: Sequence[str]) -> Features:
+    @functools.cached_property
+    def _counter(self) -> Any:
+        """The `CountVectorizer` of the words."""
+        return self.analysis.counter(self._numbers)
+
+    def features(self, texts: Iterable[str]) -> Features:
         """Return how often each word of the vocabulary occurs in each text, B×D."""
-        numbers, lengths = _numbered(texts, self.analysis, self.numbers)
-        return Features(counts(numbers, lengths, self.D))
+        if self.analysis.analyzer == "word" and self.analysis.longest == 1:
+            # scikit-learn takes longer to import than a text takes from a command to its answer.
+            number_of = self._numbers.get
+            found = [[number_of(word, -1) for word in words_of(text.lower())] for text in texts]
+            numbers = np.fromiter(itertools.chain.from_iterable(found), np.int32)
+            return Features(counts(numbers, np.fromiter(map(len, found), np.int64), self.D))
+        if not self.words:
+            return Features(csr_array((len(list(texts)), 0), dtype=np.float32))
+        return Features(_as_features(self._counter.transform(texts)))
+
+    def extended(self, texts: Iterable[str]) -> tuple[WordCounts, Features]:
+        """Return the vectorizer with the new words of texts that its `Analysis` keeps, and the counts of all its words.
+
+        New words are sorted and follow the others.
+        """
+        counter = self.analysis.counter()
+        number = 0
+
+        def counted() -> Iterable[str]:
+            nonlocal number
+            for text in texts:
+                yield text
+                number += 1
+
+        try:
+            matrix = counter.fit_transform(counted())
+        except ValueError as error:
+            if "empty vocabulary" not in str(error):
+                raise
+            return self, Features(csr_array((number, self.D), dtype=np.float32))
+        words = counter.get_feature_names_out().tolist()
+        columns = np.array([self._numbers.get(word, -1) for word in words], np.int32)
+        occurrences = np.asarray(matrix.sum(axis=0)).ravel()
+        new = np.flatnonzero((columns < 0) & (occurrences >= self.analysis.min_count))
+        most = self.analysis.max_features
+        if most is not None:
+            # The sort is stable, so of equally frequent words the first in order are kept.
+            frequent = np.argsort(-occurrences[new], kind="stable")[: max(0, most - self.D)]
+            new = new[np.sort(frequent)]
+        columns[new] = np.arange(self.D, self.D + len(new))
+        kept = [*self.words, *(words[column] for column in new.tolist())]
+        chosen = columns >= 0
+        matrix = _as_features(matrix[:, np.flatnonzero(chosen)] if not chosen.all() else matrix)
+        features = as_csr(matrix.data, columns[chosen][matrix.indices], matrix.indptr, len(kept))
+        features.sort_indices()
+        return WordCounts(self.analysis, kept, self.columns), Features(features)
 
     def description(self) -> dict[str, Any]:
         """Return what a folder keeps beside the words."""
@@ -103,62 +144,15 @@ class WordCounts:
             "stop_words": f"{len(analysis.stop_words)} stop words",
         }
         parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
-        labels = [*map(repr, self.columns.labels), *(f"columns {pattern!r}" for pattern in self.columns.flags)]
+        labels = map(repr, self.columns.labels)
         parts.append(f"text in {', '.join(map(repr, self.columns.text))}")
         return ", ".join([*parts, f"labels in {', '.join(labels)}"])
 
 
-class GrowingVocabulary:
-    """The words of a `WordCounts` and, in the order of their first occurrence, those of documents that follow."""
-
-    def __init__(self, vectorizer: WordCounts) -> None:
-        self._vectorizer = vectorizer
-        self._numbers = defaultdict(count(vectorizer.D).__next__, vectorizer.numbers)
-        self._occurrences = np.zeros(vectorizer.D, np.int64)
-
-    def features(self, texts: Sequence[str]) -> Features:
-        """Return the counts of all words so far, which later calls may be more."""
-        numbers, lengths = _numbered(texts, self._vectorizer.analysis, self._numbers)
-        earlier = self._occurrences
-        self._occurrences = np.bincount(numbers, minlength=len(self._numbers))
-        self._occurrences[: len(earlier)] += earlier
-        return Features(counts(numbers, lengths, len(self._numbers)))
-
-    def ordered(self) -> tuple[WordCounts, NDArray[np.int32]]:
-        """Return the vectorizer with the new words that its `Analysis` keeps, sorted, and its number of each word.
-
-        The number of words that are left out is −1.
-        """
-        analysis = self._vectorizer.analysis
-        words = list(self._numbers)
-        D = self._vectorizer.D
-        frequent = np.flatnonzero(self._occurrences >= analysis.min_count)
-        new = sorted(frequent[frequent >= D].tolist(), key=words.__getitem__)
-        most = len(new) if analysis.max_features is None else max(0, analysis.max_features - D)
-        if len(new) > most:
-            # The sort is stable, so of equally frequent words the first in order are kept.
-            by_frequency = np.argsort(-self._occurrences[new], kind="stable")[:most]
-            new = [new[i] for i in np.sort(by_frequency).tolist()]
-        order = [*range(D), *new]
-        columns = np.full(len(words), -1, np.int32)
-        columns[order] = np.arange(len(order))
-        kept = [words[number] for number in order]
-        return WordCounts(analysis, kept, self._vectorizer.columns), columns
-
-
-def _numbered(
-    texts: Sequence[str], analysis: Analysis, numbers: Mapping[str, int]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the numbers of the words of texts, text after text, and how many words each has."""
-    analyse = analysis.function()
-    word_number = numbers.__getitem__
-    # Arrays of Python are extended as fast as lists, and become those of NumPy without a copy.
-    result = array("i")
-    ends = [0]
-    for text in texts:
-        result.extend(map(word_number, analyse(text)))
-        ends.append(len(result))
-    return np.frombuffer(result, np.int32), np.diff(ends)
+def _as_features(matrix: Any) -> csr_array:
+    """Return counts as `Features` have them."""
+    matrix.sort_indices()
+    return as_csr(matrix.data.astype(np.float32), matrix.indices, matrix.indptr, matrix.shape[1])
 
 
 def counts(numbers: NDArray[np.integer], lengths: NDArray[np.integer], columns: int) -> csr_array:
@@ -180,7 +174,6 @@ def counts(numbers: NDArray[np.integer], lengths: NDArray[np.integer], columns: 
 def _columns_mapping(columns: Columns) -> dict[str, Any]:
     """Return columns as JSON has them; a single column of labels is a text."""
     mapping = {name: getattr(columns, name) for name in COLUMNS}
-    mapping |= {name: getattr(columns, name) for name in MORE_COLUMNS if getattr(columns, name)}
     if len(columns.labels) == 1:
         mapping["labels"] = columns.labels[0]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in mapping.items()}
@@ -189,10 +182,9 @@ def _columns_mapping(columns: Columns) -> dict[str, Any]:
 def _columns_of(mapping: Mapping[str, Any]) -> Columns | None:
     """Return the columns in an untrusted mapping, or None if there are none."""
     values = {name: mapping[name] for name in COLUMNS}
-    values |= {name: mapping[name] for name in MORE_COLUMNS if name in mapping}
     if isinstance(values["labels"], str):
         values["labels"] = [values["labels"]]
-    lists = [values[name] for name in ("text", "labels", *MORE_COLUMNS) if name in values]
+    lists = [values["text"], values["labels"]]
     texts = [values[name] for name in ("separator", "id") if values[name] is not None]
     if not values["text"] or not all(isinstance(value, list) for value in lists):
         return None
