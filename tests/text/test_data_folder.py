@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.inputs.reading import read_training
-from tests.text.corpora import in_every_way, vectorized
+from tests.text.corpora import vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
@@ -15,8 +15,7 @@ from xmlgp.text import data_folder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, add_label_names, read_names
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 
 
 @pytest.fixture
@@ -127,38 +126,3 @@ def test_the_later_of_two_processes_replaces_all_files_of_the_other(folder, monk
     assert found.dataset.N == 30
     assert (found.names.features, found.names.labels) == (later.vectorizer.words, later.labels)
     assert sorted(file.name for file in folder.iterdir()) == sorted(["train.txt", FEATURES, LABELS, VECTORIZER])
-
-
-OWN = ["trees", "", "trees", "graph theory"]
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["Zürich\r\n機械学習\r\na b\r\n", "\ufeffZürich\n機械学習\na b", " Zürich\n\n機械学習 \n\u2003a b\ntrees\nZürich"],
-    ids=[
-        "carriage returns",
-        "byte order mark, no last newline",
-        "surrounding spaces, an empty line, a known name and one twice",
-    ],
-)
-def test_added_names_follow_those_of_the_model(tmp_path, content):
-    names = Names(list(OWN), ["word"], WordCounts(Analysis(), ["word"]))
-    found = in_every_way(tmp_path / "new", content.encode(), lambda path: add_label_names(path, names, 4))
-    assert found == (OWN + ["Zürich", "機械学習", "a b"], *names[1:])
-    assert names.labels == OWN
-
-
-@pytest.mark.parametrize(
-    ("content", "line", "reason"),
-    [
-        (b"a\nb\n\xed\xa0\x80\n", 3, "byte 0xed at byte 1 of the line is not UTF-8"),
-        (b"a\nc \x1b[2J\n", 2, "U+001B at column 3 is a control character"),
-    ],
-)
-def test_malformed_names_to_add_are_refused_with_their_line(tmp_path, content, line, reason):
-    def refusal(path):
-        with pytest.raises(DataFormatError) as caught:
-            add_label_names(path, Names(OWN), 4)
-        return str(caught.value).removeprefix(f"{path}:")
-
-    assert in_every_way(tmp_path / "new", content, refusal).startswith(f"{line}: {reason}")

@@ -32,8 +32,6 @@ class Stream(IntEnum):
     INDEX_POINTS = 15
     #: Initial latent functions of words and dense features together.
     JOINT = 16
-    #: The folds of a search.
-    FOLDS = 17
 
 
 def random_stream(seed: int, stream: Stream, *keys: int) -> np.random.Generator:

@@ -7,14 +7,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.names import check_name, check_names, read_feature_names, read_label_names
-from xmlgp.data.streams import open_input
-from xmlgp.errors import NamesFormatError, XmlgpError
-from xmlgp.runtime.plurals import counted
+from xmlgp.data.names import check_names, read_feature_names, read_label_names
+from xmlgp.errors import XmlgpError
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "names_file", "read_names"]
+__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "names_file", "read_names"]
 
 #: The file beside a data set that has the names of features.
 FEATURES = "features.txt"
@@ -94,23 +91,3 @@ def read_names(folder: str | Path, D: int | None, K: int) -> Names:
     if vectorizer is None:
         raise XmlgpError(f"{path}: this is not the description of a vectorizer")
     return Names(labels, features, vectorizer)
-
-
-def add_label_names(path: str | Path, names: Names, K: int) -> Names:
-    """Append the new ones of the names of labels in a file, one a line, to the `Names` of a model of K labels.
-
-    The path may be `-` for standard input. NamesFormatError names the line if it has a control character, or the model
-    has no names; DataFormatError if it is not UTF-8.
-    """
-    path = os.fspath(path)
-    if names.labels is None:
-        reason = f"the model of {counted(K, 'label')} has no names of labels, so none can be added"
-        raise NamesFormatError(path, 1, reason)
-    # Names that the model has are no mistake: a command that was interrupted may be run again.
-    present = {"", *names.labels, *names.same}
-    added: dict[str, None] = {}
-    with open_input(path) as stream:
-        for number, line in decoded_lines(LineReader(stream, path)):
-            check_name(line, path, number)
-            added[line.strip()] = None
-    return names._replace(labels=[*names.labels, *(name for name in added if name not in present)])
