@@ -13,7 +13,7 @@ author = "The xmlgp developers"
 copyright = author
 version = release = xmlgp.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "reference", "self_contained", "tables"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "reference"]
 myst_heading_anchors = 4
 nitpicky = False
 default_role = "code"

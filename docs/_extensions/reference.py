@@ -1,8 +1,6 @@
 """The Sphinx directives `command` and `settings`: the help of a command and the settings of a model.
 
-`command` records what Click writes for `--help-all`, so the page has the same usage, texts, options and sections. The
-extension sphinx-click is not used: it parses help texts as reStructuredText, which they are not, and loses the
-sections.
+`command` records what Click writes for `--help`, so the page has the same usage, texts and options.
 """
 
 import contextlib
@@ -12,12 +10,11 @@ import re
 import click
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from xmlgp.cli.help import WHOLE
 
 from xmlgp.cli import main
 from xmlgp.models import MODELS
 
-__all__ = ["Command", "ModelSettings", "find_command", "help_sections", "setup"]
+__all__ = ["Command", "ModelSettings", "setup"]
 
 #: Parts of a help text that are code: quoted by backticks, or an option.
 CODE = re.compile(r"`([^`]+)`|((?<![\w-])--[a-z][a-z-]+)")
@@ -40,41 +37,23 @@ class _Recorder(click.HelpFormatter):
         self.sections[-1][1].extend((names.strip(), text) for names, text in rows)
 
 
-def find_command(words):
-    """Return the command named by words such as `["plot", "bound"]`, and the context that its help needs."""
-    context = click.Context(main, info_name="xmlgp", **main.context_settings)
-    command = main
-    for word in words:
-        command = command.get_command(context, word)
-        if command is None:
-            raise LookupError(f"xmlgp has no command {' '.join(words)}")
-        context = click.Context(command, info_name=word, parent=context)
-    return command, context
-
-
-def help_sections(words):
-    """Return the sections of options in the help of a command: pairs of a title and of rows (names, text)."""
-    command, context = find_command(words)
-    context.meta[WHOLE] = True
-    recorder = _Recorder()
-    command.format_options(context, recorder)
-    return recorder.sections
-
-
 class Command(Directive):
     """Describe a command: usage, text, examples and options."""
 
     required_arguments = 1
-    final_argument_whitespace = True
 
     def run(self):
         """Return the nodes of the description."""
-        words = self.arguments[0].split()
-        command, context = find_command(words)
+        name = self.arguments[0]
+        parent = click.Context(main, info_name="xmlgp", **main.context_settings)
+        command = main.get_command(parent, name)
+        context = click.Context(command, info_name=name, parent=parent)
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+        recorder = _Recorder()
+        command.format_options(context, recorder)
         found = [_code_block(usage, "text"), *_help_paragraphs(command.help)]
-        for title, rows in help_sections(words):
-            found += [nodes.rubric(title, title), _definitions(rows, "-".join(["xmlgp", *words]))]
+        for title, rows in recorder.sections:
+            found += [nodes.rubric(title, title), _definitions((names, text) for names, text in rows)]
         return found
 
 
@@ -85,12 +64,8 @@ class ModelSettings(Directive):
 
     def run(self):
         """Return the nodes of the description."""
-        items = []
-        for field in dataclasses.fields(MODELS[self.arguments[0]].settings):
-            term = nodes.term("", "", nodes.literal("", f"{field.name}={field.default!r}"))
-            body = nodes.paragraph("", "", *_inline(_help_of(field)))
-            items.append(nodes.definition_list_item("", term, nodes.definition("", body)))
-        return [nodes.definition_list("", *items, classes=["options"])]
+        fields = dataclasses.fields(MODELS[self.arguments[0]].settings)
+        return [_definitions((f"{field.name}={field.default!r}", _help_of(field)) for field in fields)]
 
 
 def _help_of(field):
@@ -115,14 +90,11 @@ def _help_paragraphs(text):
         yield _code_block("\n".join(lines), "sh")
 
 
-def _definitions(rows, prefix):
-    """Return a definition list of options, each with an anchor such as `xmlgp-train--kernel`."""
+def _definitions(rows):
+    """Return a definition list of pairs of a name and a text."""
     items = []
-    for names, text in rows:
-        term = nodes.term("", "", nodes.literal("", names))
-        long = re.search(r"--[a-z][a-z-]*", names)
-        if long:
-            term["ids"].append(prefix + long[0])
+    for name, text in rows:
+        term = nodes.term("", "", nodes.literal("", name))
         body = nodes.paragraph("", "", *_inline(" ".join(text.split())))
         items.append(nodes.definition_list_item("", term, nodes.definition("", body)))
     return nodes.definition_list("", *items, classes=["options"])
