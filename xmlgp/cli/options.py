@@ -24,8 +24,8 @@ from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progre
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
+from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
-from xmlgp.text.formats import FORMATS
 from xmlgp.work import Work
 from xmlgp.work.connection import open_work
 
@@ -271,16 +271,6 @@ READING = [
     click.option(
         "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
     ),
-    click.option(
-        "--merge-ids", is_flag=True, help="Make rows of the same identifier one document with the labels of all."
-    ),
-    click.option(
-        "--quotes/--no-quotes",
-        default=None,
-        help="With --quotes, a field of a table in quotes may have separators and line ends; with --no-quotes, a quote "
-        "is a character like others.  [default: --quotes for commas; with tabs, quotes count where they balance within "
-        "a line]",
-    ),
 ]
 
 
@@ -291,7 +281,6 @@ def _columns(with_model: bool) -> list[Decorator]:
     """
     or_known = OR_KNOWN if with_model else ""
     known = "that of MODEL or " if with_model else ""
-    known_ones = "  [default: those of MODEL]" if with_model else ""
     return [
         click.option(
             "--text-column",
@@ -310,15 +299,6 @@ def _columns(with_model: bool) -> list[Decorator]:
             f"all.  [default: labels{or_known}]",
         ),
         click.option(
-            "--label-columns",
-            "flags",
-            multiple=True,
-            metavar="PATTERN|FIRST:LAST",
-            help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first "
-            f"and the last one, as in animals:home, or 3:22 by their numbers. It may be given several times."
-            f"{known_ones}",
-        ),
-        click.option(
             "--label-separator",
             "separator",
             metavar="TEXT",
@@ -329,12 +309,6 @@ def _columns(with_model: bool) -> list[Decorator]:
             "id",
             metavar="NAME",
             help=f"The column or JSON field with the identifier.  [default: {known}id, if there is one]",
-        ),
-        click.option(
-            "--columns",
-            "header",
-            metavar="NAMES",
-            help=f"The names of the columns of a table without a header, such as id,labels,text.{known_ones}",
         ),
     ]
 
@@ -353,7 +327,7 @@ def corpus_options(with_model: bool = False) -> Decorator:
             if corpus.separator == "":
                 raise click.UsageError("--label-separator is empty.")
             # A model stores these texts in its description, which must be printable.
-            stored = (*corpus.text, *corpus.labels, *corpus.flags, corpus.separator, corpus.id, corpus.header)
+            stored = (*corpus.text, *corpus.labels, corpus.separator, corpus.id)
             for text in filter(None, stored):
                 if not text.isprintable():
                     raise click.UsageError(f"{text!r} has a character that cannot be printed.")
@@ -433,8 +407,8 @@ VOCABULARY = [
         "--vocabulary",
         type=INPUT,
         metavar="FILE",
-        help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, .csv with the columns uri and "
-        "label_en, or SKOS (.ttl, .rdf, .nt; pip install 'xmlgp[text]').",
+        help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, or SKOS (.ttl, .rdf, .nt; pip "
+        "install 'xmlgp[text]').",
     ),
     click.option(
         "--vocabulary-language",
@@ -489,9 +463,6 @@ def corpus_arguments() -> list[str]:
             and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
         ):
             value = context.params[param.name]
-            if isinstance(value, bool):
-                arguments.append(param.opts[0] if value else param.secondary_opts[0])
-            else:
-                for text in value if isinstance(value, tuple) else [value]:
-                    arguments += [param.opts[0], text]
+            for text in value if isinstance(value, tuple) else [value]:
+                arguments += [param.opts[0], text]
     return arguments

@@ -49,12 +49,10 @@ def vectorize(
     \b
       text<TAB>label label ...         a document a line, as for Annif; <label> too
       __label__a __label__b text       as for fastText
-      3,17<TAB>text                    numbers of labels, as for PECOS
-      {"text": ..., "labels": [...]}   JSON Lines, or an array of objects
+      {"text": ..., "labels": [...]}   JSON Lines
       .csv, or a header with `text`    a table, separated by commas or tabs
-      Excel, Parquet, ARFF             a table, told by its first bytes
-      a folder of NAME.txt             labels in NAME.tsv (<URI><TAB>label) or NAME.key (label), a line each; or of
-                                       NAME.json, each an object as in JSON Lines
+      .xlsx, .parquet                  a table in an Excel workbook or a Parquet file
+      a folder of NAME.txt             labels in NAME.tsv (<URI><TAB>label) or NAME.key (label), a line each
 
     DATA gets train.txt, and test.txt of the test documents (then test-2.txt, ...), in the format of the Extreme
     Classification Repository; features.txt and labels.txt, the names of features and labels; and vectorizer.json,

@@ -8,13 +8,14 @@ import math
 import re
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 
 from xmlgp.data.streams import DamagedError
 from xmlgp.errors import DataFormatError, UsageError
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["BLOCK_BYTES", "ByteStream", "LineReader", "decoded_lines"]
 
@@ -23,14 +24,14 @@ BLOCK_BYTES = 1 << 20
 #: Maximum length of a line, enough for a point with three million features. A binary file without line ends would
 #: exhaust memory.
 MAX_LINE_BYTES = 1 << 26
-#: Bytes without a newline after which carriage returns count as the ends of lines.
-FIRST_BYTES = 1 << 20
 #: A byte that is not UTF-8, as Python decodes it.
 ESCAPED = re.compile("[\udc80-\udcff]")
+#: Bytes that cp1252 does not have, decoded in the same way.
+NOT_CP1252 = "\udc81\udc8d\udc8f\udc90\udc9d"
+#: Characters that a message shows in the likely encoding.
+SHOWN = 30
 #: The end of a line with carriage returns.
 RETURNS = re.compile("\r+\n")
-#: A word with a character that ASCII does not have.
-BEYOND_ASCII = re.compile(r"\w*[^\x00-\x7f]\w*")
 #: Lines decoded at once, and blank lines skipped at once.
 LINES = 4096
 #: The characters of blank lines.
@@ -59,32 +60,14 @@ class _AsUtf8:
         except (LookupError, ValueError):
             raise UsageError(f"{encoding!r} is not an encoding that Python knows, such as latin-1 or cp1252.") from None
         self._stream = stream
-        # Decodes the stream as UTF-8 as long as it can.
-        self._utf8: codecs.IncrementalDecoder | None = None
-        if not codecs.lookup(encoding).name.startswith("utf"):
-            self._utf8 = codecs.getincrementaldecoder("utf-8")()
-        self._word: str | None = None
-
-    def word_in_utf8(self) -> str | None:
-        return self._word if self._utf8 else None
 
     def read1(self, size: int) -> bytes:
         text = ""
         piece = b"more"
         while piece and not text:
             piece = self._stream.read1(size)
-            self._notice_utf8(piece)
             text = self._decoder.decode(piece, final=not piece)
         return text.encode("utf-8", "surrogateescape")
-
-    def _notice_utf8(self, piece: bytes) -> None:
-        if self._utf8:
-            try:
-                word = BEYOND_ASCII.search(self._utf8.decode(piece, final=not piece))
-            except UnicodeDecodeError:
-                self._utf8 = None
-            else:
-                self._word = self._word or (word and word[0])
 
 
 def _mark_malformed(error: UnicodeError) -> tuple[str, int]:
@@ -105,13 +88,10 @@ class LineReader:
     complete. A byte order mark before the first line is left out. Lines of another `encoding` become UTF-8; UsageError
     if there is no such encoding.
 
-    Lines end with a newline, perhaps after carriage returns. In a file without newlines, or without one in its first
-    `FIRST_BYTES`, as old programs of the Macintosh write them, each carriage return ends a line.
+    Lines end with a newline, perhaps after carriage returns.
     """
 
     newline_needed = True
-    #: The errors of malformed lines by their numbers; if it is None, the first of them is raised.
-    errors: dict[int, DataFormatError] | None = None
     #: The last line that `decoded_lines` has yielded, if it reads the lines.
     decoded: float = math.inf
 
@@ -120,21 +100,16 @@ class LineReader:
         self.path = path
         self.encoding = encoding
         self.line_number = 1
-        self._utf8 = _AsUtf8(stream, encoding) if encoding else None
+        self._source = _AsUtf8(stream, encoding) if encoding else stream
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
-        self.line_end: bytes | None = None  # the byte that ends lines, once it is known
         self._begun = False
         self._finished = False
         self._truncated = False
         self._prompt = False
         self._more: bool | None = None  # whether the stream has more, None if it was not asked
         self._patience = PATIENCE
-
-    def word_in_utf8(self) -> str | None:
-        """Return a word beyond ASCII, as UTF-8 has it, if all that was read in another encoding is UTF-8 too."""
-        return self._utf8.word_in_utf8() if self._utf8 else None
 
     def answer_at_once(self) -> None:
         """Return the lines of a pipe or terminal when no more have arrived, rather than when a block is full."""
@@ -202,7 +177,7 @@ class LineReader:
         """Append the available bytes of the stream to _text."""
         self._more = None
         try:
-            piece = (self._utf8 or self.stream).read1(BLOCK_BYTES)
+            piece = self._source.read1(BLOCK_BYTES)
         except DamagedError as error:
             raise DataFormatError(self.path, self.line_number + len(self._ends), str(error)) from error
         except UnicodeError as error:
@@ -213,7 +188,6 @@ class LineReader:
         self._ends -= self._start
         self._start = 0
         self._finished = not piece
-        piece = self._with_newlines(piece)
         if self._finished:
             # The line is returned all the same: an error in it is reported before the missing newline.
             last = piece or self._text
@@ -227,67 +201,62 @@ class LineReader:
             self._begun = True
             self._start = len(codecs.BOM_UTF8) * self._text.startswith(codecs.BOM_UTF8)
         if len(self._text) - (self._ends[-1] if len(self._ends) else 0) > MAX_LINE_BYTES:
-            array = self.line_number == 1 and self._text.startswith(b"[")
-            advice = "`jq -c '.[]'` divides a JSON array into lines" if array else "this is not a data file"
-            reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; {advice}"
+            reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; this is not a data file"
             raise DataFormatError(self.path, self.line_number + len(self._ends), reason)
 
-    def _with_newlines(self, piece: bytes) -> bytes:
-        """Return a piece of the stream, empty at its end, with newlines in place of carriage returns that end lines.
 
-        No line is complete until it is certain what ends lines; then the text so far becomes part of the piece.
-        """
-        if self.line_end is None and b"\n" in piece:
-            self.line_end = b"\n"
-        enough = not piece or len(self._text) + len(piece) > FIRST_BYTES
-        if self.line_end is None and enough and (b"\r" in self._text or b"\r" in piece):
-            self.line_end = b"\r"
-            piece = bytes(self._text) + piece
-            self._text.clear()
-        return piece.replace(b"\r", b"\n") if self.line_end == b"\r" else piece
-
-
-def decoded_lines(
-    reader: LineReader, newline_needed: bool = False, advise: Callable[[bytes, int], str] | None = None
-) -> Iterator[tuple[int, str]]:
+def decoded_lines(reader: LineReader, newline_needed: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the number of each line, from 1, and its text without the line end.
 
-    The last line may lack its newline unless `newline_needed`. If a line is not UTF-8, or not in the encoding of the
-    reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
-    the position of the wrong byte, to advice that follows the reason.
+    The last line may lack its newline unless `newline_needed`. DataFormatError if a line is not UTF-8, or not in the
+    encoding of the reader, or has a carriage return that does not belong to its end.
     """
     reader.newline_needed = newline_needed
     number = 1
     while block := reader.read_lines(LINES):
         # Files with byte order marks may have been joined.
         block = block.removeprefix(codecs.BOM_UTF8) if number > 1 else block
-        try:
-            text = block.decode()
-            valid = True
-        except UnicodeDecodeError:
-            text = block.decode(errors="surrogateescape")
-            valid = False
-        if "\r\n" in text:
+        text = block.decode(errors="surrogateescape")
+        if "\r" in text:
             # A file that was converted twice has several carriage returns before a newline.
             text = RETURNS.sub("\n", text)
         if "\n\ufeff" in text:
             text = text.replace("\n\ufeff", "\n")
+        malformed = not text.isascii() and ESCAPED.search(text) or "\r" in text
         # Each line of the block ends with a newline.
-        lines = text.split("\n")[:-1]
-        for line_number, line in enumerate(lines, number):
+        for line_number, line in enumerate(text.split("\n")[:-1], number):
             reader.decoded = line_number
-            if not valid and (wrong := ESCAPED.search(line)):
-                position = len(line[: wrong.start()].encode())
-                reason = f"byte 0x{ord(wrong[0]) & 0xFF:02x} at byte {position + 1} of the line is not UTF-8"
-                if reader.encoding:
-                    reason = f"this line is not {reader.encoding}"
-                if reader.errors is None:
-                    rest = "\n".join(lines[line_number - number :]).encode(errors="surrogateescape")
-                    advice = advise(rest, position) if advise and not reader.encoding else ""
-                    raise DataFormatError(reader.path, line_number, reason + advice)
-                reader.errors[line_number] = DataFormatError(reader.path, line_number, reason)
+            if malformed:
+                _check_line(line, line_number, reader)
             yield line_number, line
-        number += len(lines)
+        number = line_number + 1
+
+
+def _check_line(line: str, number: int, reader: LineReader) -> None:
+    """Raise DataFormatError for a lone carriage return, or a byte that could not be decoded."""
+    wrong = ESCAPED.search(line)
+    if not wrong:
+        if "\r" not in line:
+            return
+        reason = "there is a carriage return that ends no line; `tr '\\r' '\\n' < FILE > NEW` makes line ends of them"
+        raise DataFormatError(reader.path, number, reason)
+    if reader.encoding:
+        raise DataFormatError(reader.path, number, f"this line is not {reader.encoding}")
+    content = line.encode(errors="surrogateescape")
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+        shown = content.decode(encoding, "ignore")
+    else:
+        encoding = "cp1252" if wrong[0] not in NOT_CP1252 else "latin-1"
+        position = len(line[: wrong.start()].encode())
+        word = max(content.rfind(blank, 0, position) for blank in (b" ", b"\t", b",")) + 1
+        shown = content[word:].decode(encoding, "replace")
+    raise DataFormatError(
+        reader.path,
+        number,
+        f"this is not UTF-8; in {encoding} it reads {excerpt(shown[:SHOWN].strip())}: --encoding {encoding} reads a "
+        f"corpus so, and `iconv -f {encoding} -t utf-8 FILE > NEW` converts any text",
+    )
 
 
 def _reason(error: UnicodeError) -> str:

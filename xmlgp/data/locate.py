@@ -30,11 +30,8 @@ OF_DATA = re.compile(
     rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.(gz|bz2|xz|zst))?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
 )
 
-#: The file that every model folder has, and no other folder.
-MODEL = "model.json"
-
 #: Endings of corpora that no other data have.
-CORPUS = r"\.(csv|tsv|jsonl|ndjson|xlsx|xlsm|parquet|arff)"
+CORPUS = r"\.(csv|tsv|jsonl|ndjson|xlsx|parquet)"
 
 #: Other files that are read: corpora, names and dense features beside data, and the files of a model folder.
 OTHERS = re.compile(
@@ -82,10 +79,10 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
             return str(files[names[0]])
     if os.path.isdir(folder / part) and documents_in(folder / part):
         return str(folder / part)
-    documents = "documents *.txt or *.json"
-    if part != "test":
-        documents = "documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
+    documents = "documents NAME.txt" if part == "test" else "documents NAME.txt with labels in NAME.tsv or NAME.key"
     text = f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}"
+    if any(folder.glob("*.json")):
+        text = f"{text}; `jq -c . {folder}/*.json > FILE.jsonl` makes a corpus of objects"
     if part == "validation":
         divide = shlex.join(["xmlgp", "split", os.fspath(folder), "OUT"])
         text = (
@@ -129,26 +126,22 @@ def splits_beside(path: str) -> list[str]:
 
 
 def documents_in(folder: str | os.PathLike[str], labelled: bool = False) -> list[str]:
-    """Return the sorted NAMEs of the documents NAME.txt or NAME.json in a folder; none if it holds data.
+    """Return the sorted NAMEs of the documents NAME.txt in a folder; none if it holds data.
 
-    If `labelled`, none are returned unless at least one may have labels: in NAME.tsv, in NAME.key or in NAME.json.
+    If `labelled`, none are returned unless at least one has labels, in NAME.tsv or in NAME.key.
     """
     files = {name for name in os.listdir(folder) if not name.startswith(".")}
     texts = {name.removesuffix(".txt") for name in files if name.endswith(".txt")}
-    json_names = {name.removesuffix(".json") for name in files if name.endswith(".json")}
-    # The JSON files of a model folder are not documents.
-    if MODEL in files:
-        json_names = set()
     with_labels = {name for name in texts if not files.isdisjoint((f"{name}.tsv", f"{name}.key"))}
     of_data = {name.removesuffix(".txt") for name in filter(OF_DATA.fullmatch, files)}
     # `train.txt` may be a document among others, but not the only one.
-    documents = of_data <= with_labels and ((with_labels if labelled else texts) | json_names) - of_data
-    return sorted(texts | json_names) if documents else []
+    documents = of_data <= with_labels and (with_labels if labelled else texts) - of_data
+    return sorted(texts) if documents else []
 
 
 def files_read(folder: str | os.PathLike[str]) -> list[Path]:
     """Return the files of a folder of data, of documents or of a model that are read; others in it may be results."""
-    documents = {f"{name}.{ending}" for name in documents_in(folder) for ending in ("txt", "json", "tsv", "key")}
+    documents = {f"{name}.{ending}" for name in documents_in(folder) for ending in ("txt", "tsv", "key")}
     files = {
         file.relative_to(folder).as_posix(): file
         for pattern in ("*", "arrays/*")

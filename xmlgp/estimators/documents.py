@@ -12,7 +12,6 @@ from xmlgp.errors import SettingsError
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.features import FeaturesLike, SplitFeatures, split_features
 from xmlgp.estimators.rows import has_texts, rows_of
-from xmlgp.inputs.data_frames import text_column
 from xmlgp.inputs.kinds import is_matrix
 from xmlgp.inputs.source import DenseFeatures
 
@@ -51,5 +50,4 @@ def split_documents(
 def check_no_table(X: Any) -> None:
     """Raise SettingsError for a DataFrame of texts: reading it would give the names of its columns."""
     if hasattr(X, "columns") and has_texts(rows_of(X[:ROWS])):
-        column = text_column(X)
-        raise SettingsError(f"TextTagger takes a list or column of texts, such as {column}, not a DataFrame")
+        raise SettingsError("TextTagger takes a list or column of texts, such as df['text'], not a DataFrame")

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_array
 from xmlgp.errors import SettingsError
 from xmlgp.estimators.rows import has_texts, rows_of
 from xmlgp.inputs.memory import check_not_masked, labels_in_memory
-from xmlgp.text.written_names import separator_of
 
 __all__ = ["check_given", "read_labels"]
 
@@ -52,14 +51,12 @@ def _hint_at_values(values: Sequence[object]) -> str:
     mistake = "y has one value for each point, not a column for each label"
     if kind.startswith("continuous"):
         return f"Unknown label type: {kind}; {mistake}, and the values are not 0 and 1"
-    separator = separator_of(values)
-    if kind == "binary" and not separator:
+    if kind == "binary":
         # Wrappers of one output give it so.
         column = "" if has_texts(values) else "; one label is a column, np.reshape(y, (-1, 1))"
         return (
             f"{mistake}; GPCClassifier is for two classes{column}; several labels need no MultiOutputClassifier or "
             "ClassifierChain around this estimator"
         )
-    table = f"pd.Series(y).str.get_dummies({separator!r})" if separator else "pd.get_dummies(y)"
     several = "Only binary classification is supported, by GPCClassifier, for one value"
-    return f"{mistake}; {table} has a column for each. {several}"
+    return f"{mistake}; pd.get_dummies(y) has one. {several}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,27 +10,19 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Dataset, no_points, stack, widened
 from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.formats import REPOSITORY
-from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError, SettingsError
-from xmlgp.inputs.points import DocumentStream, Identifier, PointStream
+from xmlgp.inputs.points import Block, Identifier, PointStream
 from xmlgp.inputs.training_data import Known, TrainingData
 from xmlgp.runtime.progress import Reporter
 from xmlgp.text.analysis import Analysis, checked_analysis
-from xmlgp.text.corpus import read_documents
-from xmlgp.text.document_folder import DocumentFolder
+from xmlgp.text.corpus import Reader, format_of_corpus, read_documents
 from xmlgp.text.documents import Columns, CorpusOptions, Document
-from xmlgp.text.doubtful_texts import note_texts
-from xmlgp.text.formats import format_of_corpus
-from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, note_case
+from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, note_alike
 from xmlgp.text.names import Names
-from xmlgp.text.table_files import TableFile
 from xmlgp.text.vectorize import check_vocabulary, points_of, vectorize
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["Corpus", "Reader"]
-
-#: What `open_corpus` yields.
-Reader: TypeAlias = "LineReader | TableFile | DocumentFolder"
+__all__ = ["Corpus"]
 
 
 class Corpus:
@@ -56,10 +47,9 @@ class Corpus:
     def _learned(self, vectorizer: WordCounts, labels: LabelNumbers, more: bool) -> TrainingData:
         earlier_label_count = len(labels.names)
         documents = self._documents(vectorizer.columns)
-        documents = note_texts(documents, self.path, vectorizer.analysis.analyzer, self._reporter.note)
         corpus = vectorize(documents, self.path, vectorizer, labels, True, self._reporter.progress)
         check_vocabulary(corpus, self.path)
-        note_case(corpus.labels, earlier_label_count, self.path, self._reporter.note)
+        note_alike(corpus.labels, earlier_label_count, self.path, self._reporter.note)
         dataset = corpus.dataset
         self._reporter.note(f"{self.path}: {corpus.summary(more)}")
         return TrainingData(dataset, REPOSITORY, Names(corpus.labels, corpus.vectorizer.words, corpus.vectorizer))
@@ -76,18 +66,30 @@ class Corpus:
     def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
         """Return the documents to be scored; their labels are not read unless they are `labelled`."""
         vectorizer = self._vectorizer(known)
-        options = self._options
         first_line = self.reader.peek_line()
-        if not labelled and not options.format and first_line:
-            options = options._replace(format=format_of_corpus(self.path, first_line, options, vectorizer.columns))
-            if options.format == "annif":
-                text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
-                self._reporter.note(f"{self.path}: {text}")
+        format = format_of_corpus(self.path, first_line, self._options, vectorizer.columns) if first_line else None
+        if not labelled and not self._options.format and format == "annif":
+            text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
+            self._reporter.note(f"{self.path}: {text}")
         labels = LabelNumbers(known.names.labels or (), known.names.same) if labelled else LabelNumbers()
-        documents = read_documents(self.reader, options, vectorizer.columns, labelled, self._reporter.note)
-        progress = self._reporter.progress
-        read = points_of(documents, self.path, vectorizer.features, labels, progress, self.reader.waits)
-        return DocumentStream(read, vectorizer.D, labels.names, vectorizer.finds_words, beside, self.reader.waits)
+        documents = read_documents(self.reader, self._options, vectorizer.columns, labelled, self._reporter.note)
+        read = points_of(documents, self.path, vectorizer.features, labels, self._reporter.progress, self.reader.waits)
+
+        def blocks() -> Iterator[Block]:
+            first = 1
+            for block, points in read:
+                yield Block(first, points, [document.text for document in block], [document.id for document in block])
+                first += points.N
+
+        return PointStream(
+            (None, vectorizer.D, len(labels.names)),
+            blocks(),
+            labels=labels.names,
+            beside=beside,
+            waits=self.reader.waits,
+            is_text=True,
+            finds_words=vectorizer.finds_words,
+        )
 
     def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None], list[int]]:
         """Return Y, N×K, the names of labels in order, and the identifiers and lines of documents, without texts."""

@@ -18,11 +18,9 @@ from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import SettingsError
-from xmlgp.inputs.data_frames import labels_of_table, text_column
 from xmlgp.inputs.kinds import is_matrix
-from xmlgp.inputs.points import Identifier, PointsInMemory, PointStream
+from xmlgp.inputs.points import Block, Identifier, PointStream
 from xmlgp.inputs.training_data import Known, TrainingData
-from xmlgp.inputs.unknown_labels import added_labels
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, checked_analysis
 from xmlgp.text.labels import label_matrix
@@ -41,10 +39,7 @@ __all__ = [
 ]
 
 #: What the numbers in a matrix of labels stand for.
-MEANING = "1 says that a point has the label, 0 that it has not"
-
-#: What a message adds where a label is NaN.
-AT_NAN = "; leave out points whose labels are not known"
+MEANING = "1 says that a point has the label, 0 that it has not; leave out points whose labels are not known"
 
 
 class InMemory:
@@ -104,8 +99,10 @@ class InMemory:
         source = self if texts is None else InMemory(texts, self._labels)
         dataset, _, names = source.known(known).beside(beside)
         # Without the labels that the model does not know, which follow its own.
-        K = dataset.K - added_labels(names, known.names)
-        return PointsInMemory(dataset, K, names.labels, texts, ids)
+        added = len(names.labels) - len(known.names.labels) if names.labels and known.names.labels else 0
+        K = dataset.K - max(0, added)
+        block = Block(1, dataset, texts, ids)
+        return PointStream((dataset.N, dataset.D, K), [block], labels=names.labels, widths=dataset.features.widths)
 
     def numbered(self, names: Names, extend: bool, same: Mapping[str, str] | None = None) -> TrainingData:
         """Return the points with words and labels numbered by `names`; new names of labels are appended to these.
@@ -207,11 +204,8 @@ def check_columns(
             )
 
 
-def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> csr_array:
-    """Return a table of real numbers as a csr_array; SettingsError if it has texts, lists or complex numbers.
-
-    For a DataFrame, the error suggests a column to give instead, one of labels if the table `is_labels`.
-    """
+def as_matrix(table: Any, dtype: DTypeLike | None = None) -> csr_array:
+    """Return a table of real numbers as a csr_array; SettingsError if it has texts, lists or complex numbers."""
     if getattr(getattr(table, "dtype", None), "kind", None) == "c":
         raise SettingsError("Complex data not supported; give real numbers, such as `data.real`")
     if sp.issparse(table):
@@ -224,28 +218,20 @@ def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> c
             array = array.astype(np.float32)
         return csr_array(array, dtype=dtype)
     except (TypeError, ValueError):
-        if not hasattr(table, "columns"):
-            raise SettingsError("a matrix must have numbers; texts and lists of names have one dimension") from None
-        column = (labels_of_table(table) if is_labels else None) or text_column(table)
-        raise SettingsError(
-            f"a DataFrame must have numbers; give texts and lists of names as a column of it, such as {column}"
-        ) from None
+        reason = "a table must have numbers; texts and lists of names are one column of it, such as df['text']"
+        raise SettingsError(reason) from None
 
 
-def labels_in_memory(Y: Any, N: int, meaning: str = MEANING) -> csr_array:
-    """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one.
-
-    `meaning` says in messages what the numbers stand for.
-    """
+def labels_in_memory(Y: Any, N: int) -> csr_array:
+    """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
     check_not_masked(Y)
-    labels = as_matrix(Y, None, is_labels=True)
+    labels = as_matrix(Y)
     # NaN is not ≥ 0, so it is refused too.
     if not (labels.data >= 0).all():
-        hint = AT_NAN if meaning == MEANING and np.isnan(labels.data).any() else ""
-        raise SettingsError(f"a label is negative or not a number; {meaning}{hint}")
+        raise SettingsError(f"a label is negative or not a number; {MEANING}")
     fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
     if fractions.size:
-        text = f"a label is {fractions[0]:g}; {meaning}; give `labels > 0` if that is meant"
+        text = f"a label is {fractions[0]:g}; {MEANING}; give `labels > 0` if that is meant"
         raise SettingsError(f"Unknown label type: continuous; {text}")
     # Numbers that are never 0 and not all equal are probably classes, such as 1 and 2, and not marks of labels.
     if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and len(np.unique(labels.data)) > 1:

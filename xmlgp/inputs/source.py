@@ -17,7 +17,6 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate, splits_beside
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.inputs.corpus import Corpus
-from xmlgp.inputs.data_frames import labels_of_table, text_column
 from xmlgp.inputs.kinds import FilePath, Matrix, check_exists, is_matrix, is_path, title_of
 from xmlgp.inputs.memory import InMemory
 from xmlgp.inputs.points import PointStream
@@ -26,9 +25,8 @@ from xmlgp.inputs.training_data import Known, TrainingData
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import is_corpus, open_corpus
+from xmlgp.text.corpus import has_corpus_ending, is_corpus, open_corpus
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.names import Names
 
 __all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_widths", "widths_in_words"]
@@ -122,13 +120,8 @@ class Source:
             if self.labels is not None:
                 raise UsageError(f"The labels are those of {title_of(self.data, 'the data set')}; leave out `labels`.")
             return
-        if not labels_needed or not (self.labels is None or _are_columns(self.labels, self.data)):
-            return
-        columns = labels_of_table(self.data) if hasattr(self.data, "columns") else None
-        if columns is None:
+        if labels_needed and self.labels is None:
             raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
-        text = text_column(self.data)
-        raise UsageError(f"points in memory need labels: of this DataFrame, give {text}, labels={columns}")
 
     def training(
         self, folder: FilePath | None = None, same: Mapping[str, str] | None = None, reporter: Reporter = QUIET
@@ -168,23 +161,18 @@ class Source:
         return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
 
     @contextlib.contextmanager
-    def stream(
-        self, known: Known, labelled: bool, reporter: Reporter = QUIET, keep_errors: bool = False
-    ) -> Iterator[PointStream]:
+    def stream(self, known: Known, labelled: bool, reporter: Reporter = QUIET) -> Iterator[PointStream]:
         """Open the points to be scored by a model; SettingsError if it does not know their features.
 
         If they are `labelled`, their labels are read, and the model must know these too; otherwise a different number
         of labels is noted. Without labels, a line may be a text alone, and the lines of a pipe come as soon as they are
-        there. With `keep_errors`, malformed lines are points with an error, where the format allows it.
+        there.
         """
         self.check(labels_needed=labelled)
         source, rows = self.without_dense("test", known)
         with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
-            if isinstance(opened, RowsFile | Corpus):
-                if not labelled:
-                    opened.reader.answer_at_once()
-                if keep_errors:
-                    opened.reader.errors = {}
+            if isinstance(opened, RowsFile | Corpus) and not labelled:
+                opened.reader.answer_at_once()
             points = opened.stream(known, labelled, rows)
             check_widths(points.widths, known.widths, self.data)
             if points.D != known.D:
@@ -288,13 +276,3 @@ def check_widths(widths: Sequence[int], known: Sequence[int], data: object) -> N
 def widths_in_words(widths: Sequence[int]) -> str:
     """Return in words that there are dense features of these widths, one or more."""
     return f"dense features of {'width' if len(widths) == 1 else 'widths'} {' and '.join(map(str, widths))}"
-
-
-def _are_columns(labels: Any, data: Any) -> bool:
-    """Return whether labels are given by the names of columns of a DataFrame, one or several."""
-    if not hasattr(data, "columns") or hasattr(labels, "columns"):
-        return False
-    names = [labels] if isinstance(labels, str) else labels
-    if not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1 or not len(names):
-        return False
-    return all(isinstance(name, str) and name in data.columns for name in names)

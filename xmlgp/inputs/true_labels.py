@@ -40,15 +40,12 @@ class LabelledPoints(NamedTuple):
 class Purpose(NamedTuple):
     """What the labels of a file are read for.
 
-    `part` is the part of a folder that has them, and `columns` returns the usual columns of a corpus. `named` says
-    whether the labels of rows need names.
-
+    `part` is the part of a folder that has them, and `columns` returns the usual columns of a corpus.
     `several` says whether rows in libsvm format have several labels, None if only the file knows.
     """
 
     part: str
     columns: Callable[[], Columns | None]
-    named: bool
     several: bool | None
 
 
@@ -63,7 +60,7 @@ def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> Labelle
         return LabelledPoints(dataset.labels, names, None, dataset.D)
     if are_numbers(data):
         # Fractions are scores.
-        if (as_matrix(data, float, is_labels=True).data % 1).any():
+        if (as_matrix(data, float).data % 1).any():
             raise scores_first()
         return LabelledPoints(labels_in_memory(data, np.shape(data)[0]), columns_of(data, "label"))
     # Dictionaries, and lists of tuples of a name and a number, are predictions.
@@ -78,7 +75,7 @@ def _labels_of_file(source: Source, purpose: Purpose, reporter: Reporter) -> Lab
         if isinstance(opened, Corpus):
             matrix, names, ids, _ = opened.labels(purpose.columns())
             return LabelledPoints(matrix, names, ids)
-        matrix, names_beside, D, is_open = opened.labels(purpose.named, purpose.several)
+        matrix, names_beside, D, is_open = opened.labels(purpose.several)
         return LabelledPoints(matrix, names_beside, None, D, is_open)
 
 

@@ -93,7 +93,7 @@ def matched(
         return model.names.vectorizer.columns if model and model.names.vectorizer else None
 
     several = any(one.scores.K > 1 for one in listed)
-    true = true_labels(labels, Purpose("test", columns, True, several), reporter)
+    true = true_labels(labels, Purpose("test", columns, several), reporter)
     return [
         _match(scores, of_scores, labels.data, true, facts, reporter.note)
         for scores, of_scores in zip(predictions, listed, strict=True)
@@ -171,7 +171,7 @@ def _scores_in_matrix(table: Any, name: str) -> Scores:
     """Return the scores that a matrix stores, N×K; SettingsError, which calls it by a name, if some are no scores."""
     if len(table.shape) != 2 or table.shape[1] >= INDEX_BOUND or table.dtype.kind not in "biuf":
         raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}")
-    matrix = as_matrix(table, None, is_labels=True)
+    matrix = as_matrix(table)
     if not matrix.sorted_indices().has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")
     if not np.isfinite(matrix.data).all():
@@ -186,7 +186,7 @@ def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFact
     model = known_model(train)
     if model is None:
         source = train if isinstance(train, Source) else dataclasses.replace(test, data=train, labels=None, dense=None)
-        points = true_labels(source, Purpose("train", lambda: None, True, None), reporter)
+        points = true_labels(source, Purpose("train", lambda: None, None), reporter)
         N, K = points.labels.shape
         return TrainingFacts(Names(points.names), (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
     if isinstance(model, TrainedModel):

@@ -62,8 +62,7 @@ def split(
     Parameters
     ----------
     data : path, matrix N×K, list of lists of names, Dataset or Source
-        The points by their labels: a file or folder as for `train`, or the labels of points in memory. Rows that
-        `merge_ids` of a Source makes one document stay together.
+        The points by their labels: a file of lines or a folder as for `train`, or the labels of points in memory.
     out : path, optional
         The folder for the training and the test file, whose records are those of the file `data`, unchanged. Default:
         write nothing.
@@ -95,7 +94,7 @@ def split(
         return _split_file(source, groups, choose, None if out is None else Path(out), overwrite, method, reporter)
     if out is not None or isinstance(groups, str):
         raise UsageError("Points in memory have neither a file nor columns; leave out `out`, and give the groups.")
-    labels = true_labels(source, Purpose("train", lambda: None, False, None), reporter).labels
+    labels = true_labels(source, Purpose("train", lambda: None, None), reporter).labels
     return _parts(choose(labels, [] if groups is None else [groups]))
 
 
@@ -109,20 +108,25 @@ def _split_file(
     reporter: Reporter,
 ) -> Split:
     """Divide the points of a file or folder as `choose` does, and write both parts if there is a folder `out`."""
-    if source.title == "-":
-        raise UsageError("Standard input cannot be divided, as it is read twice; write it to a file first.")
+    if source.title == "-" or (os.path.exists(source.title) and not _is_stored(source.title)):
+        raise UsageError(f"{source.title} cannot be divided, as it is read twice; write it to a file first.")
     inputs = source.inputs
     source, rows = source.without_dense("train", None)
     records = read_records(source, reporter)
     if rows:
         rows.check(len(records.starts))
-    grouping: list[Sequence[Hashable]] = [records.ids or ()] if source.corpus and source.corpus.merge_ids else []
+    grouping: list[Sequence[Hashable]] = []
     if groups is not None:
         grouping.append(group_values(source, records, groups, reporter.note) if isinstance(groups, str) else groups)
     is_test = choose(records.labels, grouping)
     files = _write(records, rows, is_test, out, inputs, overwrite) if out else []
     reporter.note(_summary(records, is_test, method))
     return _parts(is_test)._replace(files=files)
+
+
+def _is_stored(path: str) -> bool:
+    """Return whether a path is a file or a folder, which can be read twice, and not a pipe."""
+    return os.path.isfile(path) or os.path.isdir(path)
 
 
 def _parts(is_test: NDArray[np.bool_]) -> Split:

@@ -175,7 +175,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     reporter = Reporter.of(progress, note)
     work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
-    same = known and {name: uri for name, (uri, _) in known.concepts.items()}
+    same = known and known.same
     dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
     names = name_labels(names, known, note=reporter.note)
     request = Request(settings or {}, recipe, default_model(data_format))

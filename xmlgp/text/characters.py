@@ -5,7 +5,7 @@ import re
 import sys
 import unicodedata
 
-__all__ = ["ASCII_BLANKS", "normalized_name", "normalized_text", "split_at_blanks", "words_of"]
+__all__ = ["ASCII_BLANKS", "BRACKETED_URIS", "normalized_name", "normalized_text", "split_at_blanks", "words_of"]
 
 #: Characters without width, which nobody sees: soft hyphens, joiners, marks of direction and of byte order.
 INVISIBLE = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]")
@@ -15,8 +15,10 @@ INVISIBLE_IN_NAMES = re.compile("[\xad\u034f\u061c\u180e\u200b\u200e\u200f\u2060
 
 #: A URI in angle brackets, as in RDF and Annif.
 BRACKETED_URI = re.compile(r"<((?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)[^<>]*)>")
+#: Several of them, with blanks between.
+BRACKETED_URIS = re.compile(rf"\s*{BRACKETED_URI.pattern}(?:\s+{BRACKETED_URI.pattern})*\s*")
 
-#: The blanks that separate labels. Others, such as no-break spaces, are part of names.
+#: The blanks that separate labels. Others, such as no-break spaces, are within names.
 ASCII_BLANKS = " \t\n\r\v\f"
 #: A run of such blanks.
 BLANKS = re.compile(f"[{ASCII_BLANKS}]+")
@@ -33,10 +35,13 @@ def normalized_text(text: str) -> str:
 
 
 def normalized_name(name: str) -> str:
-    """Return the name of a label in Unicode's form NFC, without blanks around, unseen characters, and URI brackets."""
+    """Return the name of a label in Unicode's form NFC, without unseen characters and the brackets of a URI.
+
+    Blanks of all kinds, such as no-break ones and line ends, are one plain blank, and none around the name.
+    """
     if not name.isascii():
         name = unicodedata.normalize("NFC", INVISIBLE_IN_NAMES.sub("", name))
-    name = name.strip()
+    name = " ".join(name.split())
     uri = BRACKETED_URI.fullmatch(name)
     return uri[1] if uri else name
 

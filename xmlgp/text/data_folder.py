@@ -20,8 +20,7 @@ from xmlgp.runtime.progress import Progress, ignore, silent
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.doubtful_texts import note_texts
-from xmlgp.text.labels import LabelNumbers, note_case
+from xmlgp.text.labels import LabelNumbers, note_alike
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 from xmlgp.text.vectorize import Vectorized, check_vocabulary, vectorize
 from xmlgp.text.word_counts import WordCounts
@@ -59,12 +58,10 @@ def vectorize_files(
     for name, path in zip(names, paths, strict=True):
         with open_corpus(path, options, note) as reader:
             documents = read_documents(reader, options, vectorizer.columns, note=note)
-            if not files:
-                documents = note_texts(documents, reader.path, analysis.analyzer, note)
             corpus = vectorize(documents, reader.path, vectorizer, LabelNumbers(labels), not files, progress=progress)
         if not files:
             check_vocabulary(corpus, reader.path)
-            note_case(corpus.labels, 0, reader.path, note)
+            note_alike(corpus.labels, 0, reader.path, note)
         vectorizer = corpus.vectorizer
         labels = corpus.labels
         files[name] = corpus

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from numbers import Number
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,18 @@ from scipy.sparse import csr_array, issparse
 from xmlgp.data.dataset import as_csr
 from xmlgp.data.names import CONTROL
 from xmlgp.errors import SettingsError
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name
 from xmlgp.text.word_counts import counts
-from xmlgp.text.written_names import is_missing, lists_in_code, separator_of
 
-__all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "note_case"]
+__all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "note_alike"]
 
 #: The beginning of messages about labels that are not such lists.
 LISTS = "labels must be a list of names for each document"
+
+#: Characters that look alike, or that some writers leave out.
+HYPHENS = re.compile("[\\s_'’‘`\u2010-\u2015-]")
 
 
 class BadName(Exception):
@@ -127,20 +131,22 @@ def matrix_of_labels(numbers: NDArray[np.integer], lengths: NDArray[np.integer],
 
 def _numbers_of_lists(y: Iterable[object], label_numbers: LabelNumbers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return the concatenated label numbers of all documents, and how many of them each document has."""
-    _check_lists(y)
+    if isinstance(y, str | bytes | Mapping | set | frozenset):
+        raise SettingsError(f"{LISTS}, in their order, not {excerpt(y)}")
+    if issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        advice = "a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
+        raise SettingsError(f"{LISTS}, not numbers; {advice}")
     numbers: list[int] = []
     lengths = []
     for position, names in enumerate(y):
         # A text is an iterable too, of its letters, which nobody means as labels.
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(names)}; {_list_advice(names, y)}")
+            advice = "write one name as [name], and none as []"
+            raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(names)}; {advice}")
         start = len(numbers)
         for name in names:
             if not isinstance(name, str):
-                reason = "which is no text"
-                if isinstance(name, Number) and not is_missing(name):
-                    reason += "; write names as texts, or a matrix of 0 and 1 as pd.DataFrame(labels, columns=names)"
-                raise SettingsError(f"{LISTS}, but labels[{position}] has {excerpt(name)}, {reason}")
+                raise SettingsError(f"{LISTS}, but labels[{position}] has {excerpt(name)}, which is no text")
             try:
                 numbers.append(label_numbers[str(name)])
             except BadName as error:
@@ -149,34 +155,15 @@ def _numbers_of_lists(y: Iterable[object], label_numbers: LabelNumbers) -> tuple
     return np.array(numbers, np.int32), np.array(lengths, np.int64)
 
 
-def _check_lists(y: Iterable[object]) -> None:
-    """Raise SettingsError if y is one text, an array of numbers, or a collection without the order of the documents."""
-    if isinstance(y, str | bytes):
-        raise SettingsError(f"{LISTS}, not one text")
-    if issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
-        advice = "a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
-        if len(getattr(y, "shape", ())) == 1:
-            advice = "a number is a name as a text: [[str(label)] for label in labels]"
-        raise SettingsError(f"{LISTS}, not numbers; {advice}")
-    if isinstance(y, Mapping | set | frozenset):
-        raise SettingsError(f"{LISTS}, in the order of these, not a {type(y).__name__}")
-
-
-def _list_advice(names: object, y: Iterable[object]) -> str:
-    """Return advice on how to write `names`, an element of y that should be a list of names."""
-    if isinstance(y, Sized) and all(isinstance(text, str) or is_missing(text) for text in y) and separator_of(y):
-        return f"give lists of names, such as {lists_in_code(list(y), 'labels')}"
-    return "write no names as []" if is_missing(names) else "write a single name as [name]"
-
-
-def note_case(labels: Sequence[str], earlier: int, path: str, note: Callable[[str], object]) -> None:
-    """Note how many labels after the first `earlier` ones differ from a label before them only in case."""
-    first_in_lower_case: dict[str, str] = {}
+def note_alike(labels: Sequence[str], earlier: int, path: str, note: Callable[[str], object]) -> None:
+    """Note how many labels after the first `earlier` ones look like one before them, but for case, hyphens or width."""
+    first: dict[str, str] = {}
     pairs = []
     for number, label in enumerate(labels):
-        other = first_in_lower_case.setdefault(label.lower(), label)
+        other = first.setdefault(HYPHENS.sub("", unicodedata.normalize("NFKC", label)).casefold(), label)
         if other != label and number >= earlier:
             pairs.append((other, label))
     if pairs:
-        differ = f"{len(pairs)} labels differ" if len(pairs) > 1 else "1 label differs"
-        note(f"{path}: {differ} from another one only in case, such as {' and '.join(map(excerpt, pairs[0]))}")
+        what = counted(len(pairs), "label differs", "labels differ")
+        alike = "from another one only in case, blanks, hyphens, apostrophes or width"
+        note(f"{path}: {what} {alike}, such as {' and '.join(map(excerpt, pairs[0]))}")

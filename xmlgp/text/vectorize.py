@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
-from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels
 from xmlgp.text.word_counts import WordCounts
-from xmlgp.text.written_names import is_missing
 
 __all__ = ["Vectorized", "as_texts", "check_vocabulary", "points_of", "texts_of", "vectorize"]
 
@@ -166,17 +164,8 @@ def as_texts(X: Any) -> list[str]:
     texts = list(X)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}{_advice(text)}")
+            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}")
     return texts
-
-
-def _advice(value: object) -> str:
-    """Return how to go on with a value that is no text."""
-    if is_missing(value):
-        return "; a missing text is '', such as by X.fillna('')"
-    if isinstance(value, list | tuple | np.ndarray) and any(isinstance(number, Number) for number in value):
-        return "; features are a matrix, np.array(X)"
-    return ""
 
 
 def texts_of(texts: Iterable[str], vectorizer: WordCounts) -> tuple[WordCounts, Features]:

@@ -1,75 +1,117 @@
-"""Vocabularies: the URI, the preferred labels and the notations of concepts, by which the labels of a model are named.
+"""Vocabularies: the URIs and the preferred labels of concepts, by which the labels of a model are named.
 
-See `xmlgp.text.vocabulary_files` for their files.
+A file is Annif's TSV (`<URI><TAB>label`, with or without brackets), or SKOS, which rdflib reads. A concept may have no
+label, as deprecated ones have none.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.data.file_kinds import format_ending
+from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.names import describe_unfit
+from xmlgp.data.streams import open_input
+from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name
+from xmlgp.text.documents import PAGE
 from xmlgp.text.names import Names
-from xmlgp.text.vocabulary_files import Concept, language_tag, read_concepts
 
-__all__ = ["Vocabulary", "name_labels", "read_vocabulary"]
+__all__ = ["Vocabulary", "name_labels", "read_vocabulary", "uri_of"]
+
+#: Formats of rdflib by the endings of names. JSON-LD is not among them: reading it may load a context from elsewhere.
+SKOS = {".ttl": "turtle", ".rdf": "xml", ".xml": "xml", ".nt": "nt"}
+
+#: The declaration of an entity that refers to another, of which a few can stand for gigabytes, or to a file.
+REFERRING = re.compile(rb"<!ENTITY(?:[^>]*&|\s+(?:%\s+)?\S+\s+(?:SYSTEM|PUBLIC)\s)")
+
+#: A URI in brackets, or without them.
+URI = re.compile(r"<([^<>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+)", re.DOTALL)
+
+#: Most bytes of SKOS, which rdflib reads as a whole.
+MOST_BYTES = 1 << 28
 
 
 class Vocabulary(NamedTuple):
-    """The URI and the preferred label of each concept by all its names, and the languages, the chosen one first.
+    """The concepts of a file, which messages name: preferred labels by URIs, and URIs by those of one concept alone.
 
-    The names are its URI, its labels and its notations, apart from those that several concepts share.
+    The labels are of one language, which is empty where labels have none.
     """
 
     path: str
-    concepts: dict[str, tuple[str, str]]
-    languages: list[str]
+    labels: dict[str, str]
+    uris: dict[str, str]
+    language: str
+
+    @property
+    def same(self) -> dict[str, str]:
+        """The URIs by all names, which are URIs and preferred labels."""
+        return self.uris | {uri: uri for uri in self.labels}
+
+
+class _Entry(NamedTuple):
+    """A preferred label of a concept, and its language, which may be empty."""
+
+    uri: str
+    label: str
+    language: str
+
+
+def uri_of(text: str) -> str | None:
+    """Return the URI that a text is, perhaps in brackets, or None."""
+    match = URI.fullmatch(text.strip())
+    return match and (match[1] or match[2])
 
 
 def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -> Vocabulary:
     """Return the `Vocabulary` of a file, with labels in a language, by default English or the one of most labels.
 
-    A concept without a label in it has one of another language. DataFormatError names a malformed line; SettingsError
-    if there are no labels in the language; XmlgpError for SKOS if it is malformed, or rdflib is not installed.
+    DataFormatError names a malformed line; SettingsError if there are no labels in the language; XmlgpError for SKOS if
+    it is malformed, or rdflib is not installed.
     """
     path = os.fspath(path)
-    concepts = read_concepts(path)
-    counts = Counter(language for concept in concepts for language, _ in concept.labels)
+    kind = SKOS.get(format_ending(path))
+    with open_input(path) as stream:
+        if kind:
+            content = stream.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                reason = f"SKOS of more than {MOST_BYTES >> 20} MiB is not read"
+                raise XmlgpError(f"{path}: {reason}; write `<URI><TAB>label`")
+            entries = _read_skos(content, path, kind)
+        else:
+            entries = list(_read_tsv(decoded_lines(LineReader(stream, path)), path))
+    counts = Counter(entry.language for entry in entries)
     if not counts:
         raise XmlgpError(f"{path}: there are no concepts with preferred labels")
-    tag = language_tag("en" if language is None else language)
-    languages = sorted(counts, key=lambda other: (_preference(other, tag), -counts[other], other))
-    first = languages[0]
-    if language is not None and not _preference(first, tag):
-        raise SettingsError(f"{path}: there are no labels in {excerpt(language)}, only in {_in_words(languages)}")
-    # A name counts as a URI, then as a label in the language, in any language, and as a notation.
-    owners = (
-        _owners((name, concept) for concept in concepts for name in concept.notations)
-        | _owners((label, concept) for concept in concepts for _, label in concept.labels)
-        | _owners((label, concept) for concept in concepts for tag, label in concept.labels if tag == first)
-        | _owners((concept.uri, concept) for concept in concepts)
-    )
-    names = {}
-    for name, concept in owners.items():
-        if concept and concept.labels:
-            labels = dict(concept.labels)
-            names[name] = (concept.uri, next(labels[tag] for tag in languages if tag in labels))
-    return Vocabulary(path, names, languages)
+    chosen = _language(counts, language)
+    if chosen is None:
+        listed = ", ".join(map(excerpt, sorted(counts)))
+        raise SettingsError(f"{path}: there are no labels in {excerpt(language)}, only in {listed}")
+    labels: dict[str, str] = {}
+    for entry in entries:
+        if entry.language == chosen:
+            # Two labels of a concept are a mistake; their order must not decide which one is shown.
+            labels[entry.uri] = min(entry.label, labels.get(entry.uri, entry.label))
+    shared = {label for label, count in Counter(labels.values()).items() if count > 1}
+    return Vocabulary(path, labels, {label: uri for uri, label in labels.items() if label not in shared}, chosen)
 
 
-def _owners(names: Iterable[tuple[str, Concept]]) -> dict[str, Concept | None]:
-    """Return the concepts by their names; None for a name of several."""
-    owners: dict[str, Concept | None] = {}
-    for name, concept in names:
-        owner = owners.get(name, concept)
-        owners[name] = concept if owner and owner.uri == concept.uri else None
-    return owners
+def _language(counts: Counter[str], language: str | None) -> str | None:
+    """Return the language of labels that a user means: the same, a regional variant, or what it is a variant of."""
+    tag = (language or "en").lower().replace("_", "-")
+    ranked = [other for other, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+    alike = [other for other in ranked if f"{other}-".lower().startswith(f"{tag}-")]
+    alike.sort(key=lambda other: other.lower() != tag)
+    wider = [other for other in ranked if other and tag.startswith(f"{other.lower()}-")]
+    return next(iter([*alike, *wider] if language else [*alike, *ranked]), None)
 
 
 def name_labels(
@@ -80,8 +122,9 @@ def name_labels(
 ) -> Names:
     """Return `Names` whose labels have URIs and preferred labels: those of a `Vocabulary`, or those they had before.
 
-    `earlier` are the names before, by default the same; they have the first labels. A label that neither knows keeps
-    its own name, which is also its URI if it looks like one.
+    `earlier` are the names before, by default the same; they have the first labels. A label that had a URI keeps it,
+    and another one is the concept whose URI, or else whose preferred label, is its name. A label that neither knows
+    keeps its own name, which is also its URI if it looks like one.
     """
     earlier = earlier or names
     if vocabulary is None and earlier.preferred is None:
@@ -90,43 +133,67 @@ def name_labels(
         if vocabulary is None:
             return names._replace(uris=None, preferred=None)
         raise SettingsError(f"{vocabulary.path}: the labels have no names by which they could be in a vocabulary")
-    concepts = vocabulary.concepts if vocabulary else {}
     previous = {}
     if earlier.labels and earlier.uris and earlier.preferred:
         previous = dict(zip(earlier.labels, zip(earlier.uris, earlier.preferred, strict=True), strict=True))
-    pairs = [
-        concepts.get(normalized_name(label)) or previous.get(label) or (label if "://" in label else "", label)
-        for label in names.labels
-    ]
+    labels, by_label = (vocabulary.labels, vocabulary.uris) if vocabulary else ({}, {})
+    pairs = []
+    for name in names.labels:
+        uri, preferred = previous.get(name, ("", name))
+        normalized = normalized_name(name)
+        uri = uri or (normalized if normalized in labels else by_label.get(normalized, ""))
+        pairs.append((uri or (name if "://" in name else ""), labels.get(uri, preferred)))
     if vocabulary:
-        _note_named(sum(normalized_name(label) in concepts for label in names.labels), len(pairs), vocabulary, note)
-    uris, preferred = map(list, zip(*pairs, strict=True))
-    return names._replace(uris=uris, preferred=preferred)
+        named = sum(uri in labels for uri, _ in pairs)
+        sentence = f"preferred labels of {named} of {counted(len(pairs), 'label')}"
+        sentence += f", in {excerpt(vocabulary.language)}" if vocabulary.language else ""
+        note(f"{vocabulary.path}: {sentence if named else f'warning: {sentence}'}")
+    uris, shown = map(list, zip(*pairs, strict=True))
+    return names._replace(uris=uris, preferred=shown)
 
 
-def _note_named(named: int, K: int, vocabulary: Vocabulary, note: Callable[[str], object]) -> None:
-    """Note how many of K labels a vocabulary names, and in which of its languages."""
-    language, *alternatives = vocabulary.languages
-    sentence = f"preferred labels of {named} of {counted(K, 'label')}"
-    if language or alternatives:
-        sentence += f", in {_in_words([language])}"
-    if alternatives:
-        sentence += f" (there is also {_in_words(alternatives)})"
-    note(f"{vocabulary.path}: {sentence if named else f'warning: {sentence}'}")
+def _read_tsv(lines: Iterator[tuple[int, str]], path: str) -> Iterator[_Entry]:
+    for number, line in lines:
+        if not line or line.isspace():
+            continue
+        first, _, rest = line.partition("\t")
+        uri = uri_of(first)
+        if uri is None:
+            form = f"`<URI><TAB>label`, or the file SKOS named {', '.join(SKOS)}; {PAGE} makes it of other tables"
+            raise DataFormatError(path, number, f"the line must be {form}, not {excerpt(line)}")
+        label = rest.partition("\t")[0]
+        if label.strip():
+            yield _entry(uri, label, "", f"{path}:{number}")
 
 
-def _in_words(languages: Sequence[str]) -> str:
-    tags = ", ".join(map(excerpt, filter(None, languages)))
-    return f"{tags} and no language" if "" in languages else tags
+def _entry(uri: str, label: str, language: str, path: str) -> _Entry:
+    """Return an entry; XmlgpError if its URI or label is one that no label can have."""
+    entry = _Entry(normalized_name(uri), normalized_name(label), language)
+    for text in entry[:2]:
+        if unfit := describe_unfit(text):
+            raise XmlgpError(f"{path}: {excerpt(text)} {unfit}")
+    return entry
 
 
-def _preference(language: str, tag: str) -> int:
-    """Return the rank of a language for a tag: the same, a regional variant, what it is a variant of; 0 for others.
-
-    The lower the better; a rank that is not 0 is negative.
-    """
-    if language == tag:
-        return -3
-    if language.startswith(f"{tag}-"):
-        return -2
-    return -1 if language and tag.startswith(f"{language}-") else 0
+def _read_skos(content: bytes, path: str, kind: str) -> list[_Entry]:
+    try:
+        import rdflib
+    except ImportError:
+        raise XmlgpError(f"{path}: SKOS needs rdflib: pip install 'xmlgp[text]'") from None
+    # It logs each URI with a space.
+    logging.getLogger("rdflib").setLevel(logging.ERROR)
+    if kind == "xml" and REFERRING.search(content):
+        raise XmlgpError(f"{path}: this XML has entities that refer to others or to files, which are refused as unsafe")
+    graph = rdflib.Graph()
+    try:
+        graph.parse(data=content, format=kind)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # its parsers raise exceptions of many kinds
+        # Without the name that rdflib gives the stream, and the text around the mistake.
+        reason = re.sub(r" of <>|file:\S*?(?=:\d)| at \^ in:.*", "", normalized_name(str(error)))
+        raise XmlgpError(f"{path}: this is not SKOS in {kind}: {excerpt(reason)}") from None
+    labels = graph.subject_objects(rdflib.SKOS.prefLabel)
+    # A blank node has another name each time.
+    found = [(str(uri), value) for uri, value in labels if isinstance(uri, rdflib.URIRef)]
+    return [_entry(uri, str(value), getattr(value, "language", None) or "", path) for uri, value in sorted(found)]

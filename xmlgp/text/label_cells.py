@@ -1,0 +1,52 @@
+"""Labels as a cell of a table has them: one text, in which a separator divides names."""
+
+from __future__ import annotations
+
+import re
+
+from xmlgp.text.characters import BRACKETED_URIS, split_at_blanks
+from xmlgp.text.documents import PAGE
+
+__all__ = ["divide_labels"]
+
+#: A list as Python, JSON or NumPy writes it.
+LIST = re.compile(r"\s*(\[.*\]|\(\)|\{\}|[({]\s*['\"].*[)}]|(array|set|frozenset)\(.*\))\s*", re.DOTALL)
+
+#: What programs write into a cell without a value.
+NO_VALUE = ("nan", "NaN", "<NA>", "NULL", "null", "None", "\\N")
+
+#: The end of a name whose separator was escaped, as with a backslash or as HTML writes characters.
+ESCAPED = re.compile(r"\\\Z|&(?:[A-Za-z]{2,8}|#\d{1,6}|#x[0-9A-Fa-f]{1,6})\Z")
+
+#: A name with quotes around, with the prefix of fastText, or with what separates names at its end.
+ODD = re.compile(r"""(["'“„]).+["'”“]|.*__label__.*|.*[,;|；，]|[,;|；，].*""", re.DOTALL)
+
+#: Names in angle brackets, one after the other.
+ANGLES = re.compile(r"\s*(<[^<>]*>\s*){2,}")
+
+
+def divide_labels(text: str, separator: str | None, is_cell: bool = True) -> list[str]:
+    """Return the names in a text of labels, in which a blank as a separator is any whitespace.
+
+    Without a separator the text is one name. ValueError says why the text cannot be read so; a name that is not in a
+    cell of a table, or the like, may look like any text but a list.
+    """
+    if LIST.fullmatch(text):
+        raise ValueError(f"a list is written in a text, which is not read; {PAGE} makes JSON Lines of it")
+    if BRACKETED_URIS.fullmatch(text):
+        return split_at_blanks(text)
+    if is_cell and text.strip() in NO_VALUE:
+        raise ValueError("programs write this where there is no value; leave the cell empty")
+    if is_cell and ANGLES.fullmatch(text):
+        raise ValueError(f"names in angle brackets are not divided; {PAGE} makes JSON Lines of them")
+    if separator is None:
+        names = [text]
+    elif separator.isspace() and separator != "\t":
+        names = split_at_blanks(text)
+    else:
+        names = text.split(separator)
+    if any(map(ESCAPED.search, names[:-1])):
+        raise ValueError(f"a separator is escaped, which is not read; {PAGE} makes JSON Lines of it")
+    if is_cell and any(ODD.fullmatch(name.strip()) for name in names):
+        raise ValueError("there is what quotes or separates labels elsewhere; --label-separator names the separator")
+    return [name for name in names if name.strip()]
