@@ -56,11 +56,10 @@ class RowsFile:
         features = self._more_names(FEATURES, known.names.features, beside.features, dataset.D)
         labels = self._more_names(LABELS, known.names.labels, beside.labels, dataset.K)
         vectorizer = known.names.vectorizer
-        if vectorizer and features and dataset.D > known.D:
+        if isinstance(vectorizer, WordCounts) and features and dataset.D > known.D:
             if len(set(features)) < len(features):
                 raise SettingsError(f"{names_file(self._folder, FEATURES)}: the model has one of the new words already")
-            can_grow = isinstance(vectorizer, WordCounts)
-            vectorizer = WordCounts(vectorizer.analysis, features, vectorizer.columns) if can_grow else None
+            vectorizer = WordCounts(vectorizer.analysis, features, vectorizer.columns)
         return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
     def known(self, known: Known) -> TrainingData:
