@@ -1,22 +1,10 @@
 """Damage of any text: tokens are replaced; bytes are flipped, cut, repeated, moved and inserted."""
 
 import re
-from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-__all__ = ["Sample", "mangled"]
-
-
-class Sample(NamedTuple):
-    """Files to try: the folder of whole files that they belong to, or none, and the content of each that differs.
-
-    The content is bytes, or None for a file that is missing.
-    """
-
-    original: str
-    files: dict
-
+__all__ = ["mangled"]
 
 #: Tokens that are difficult for any reader of text.
 ODDITIES = [

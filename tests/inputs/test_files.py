@@ -119,7 +119,7 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
     words = ["a", "b", "c"]
     assert read_more(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
     assert refusal(path, Names(None, words[:2]), 2, 1).startswith(
-        f"{path}: the points have 3 features, but the model has names for 2; those of all must be in {tmp_path}"
+        f"{path}: the points have 3, but the model has names for 2; those of all must be in features.txt"
     )
 
 
@@ -190,39 +190,34 @@ def test_names_that_clash_are_refused(rows, more):
         ["topic 0", "topic 2", *TOPICS[2:], "a", "b"][: K + more],
     )
     file = os.path.join(os.path.dirname(path), LABELS)
-    reason = "names that clash: label 1 is 'topic 2', but the model calls it 'topic 1'"
+    reason = "'topic 2' is 'topic 1' in the model; number words and labels as its training data do"
     assert refusal(path, OF_TEXT, D, K) == f"{file}:2: {reason}"
     path = rows(D + more, K, WORDS[:-1] + ["\u202e" * 99, "new 1", "new 2"][: more + 1])
     file = os.path.join(os.path.dirname(path), FEATURES)
     found = refusal(path, OF_ROWS, D, K)
-    assert found.startswith(rf"{file}:25: names that clash: feature 24 is '\u202e\u202e")
-    assert found.endswith(", but the model calls it 'word 24'")
+    assert found.startswith(rf"{file}:25: '\u202e\u202e")
+    assert " is 'word 24' in the model; " in found
 
 
-@pytest.mark.parametrize(
-    ("sizes", "counted", "name"), [((D + 1, K), "26 features, 25", FEATURES), ((D, K + 2), "9 labels, 7", LABELS)]
-)
+@pytest.mark.parametrize(("sizes", "counted", "name"), [((D + 1, K), "26, 25", FEATURES), ((D, K + 2), "9, 7", LABELS)])
 def test_more_features_or_labels_need_names_if_the_model_has_them(rows, sizes, counted, name):
     path, (count, known) = rows(*sizes), counted.split(", ")
-    reason = f"the points have {count}, but the model has names for {known}; those of all must be in "
-    assert refusal(path, OF_ROWS, D, K) == f"{path}: {reason}{os.path.join(os.path.dirname(path), name)}"
+    reason = f"the points have {count}, but the model has names for {known}; those of all must be in {name} beside"
+    assert refusal(path, OF_ROWS, D, K) == f"{path}: {reason} the file"
     with open(path, "rb") as stream, standard_input(stream.read()):
-        assert refusal("-", OF_TEXT, D, K) == f"-: {reason}{name} beside a file, which a pipe lacks"
+        assert refusal("-", OF_TEXT, D, K) == f"-: {reason} the file"
 
 
 def test_names_are_not_used_if_the_model_has_none(rows):
-    path, told = rows(D + 1, K + 1, [*WORDS, "new"], [*TOPICS, "new"]), []
-    assert read_more(path, Names(TOPICS), D, K, note=told.append).names == Names([*TOPICS, "new"])
-    file = os.path.join(os.path.dirname(path), FEATURES)
-    assert told == [f"{file} is not used: the model has no names of features"]
+    path = rows(D + 1, K + 1, [*WORDS, "new"], [*TOPICS, "new"])
+    assert read_more(path, Names(TOPICS), D, K).names == Names([*TOPICS, "new"])
 
 
 @pytest.mark.parametrize("new", [["word 3"], ["new", "new"]], ids=str)
 def test_words_of_a_model_of_text_are_unique(rows, new):
     path = rows(D + len(new), K, WORDS + new)
-    line = D + len(new)
-    reason = f"feature {line - 1} is {new[0]!r}, as an earlier one is"
-    assert refusal(path, OF_TEXT, D, K) == f"{os.path.join(os.path.dirname(path), FEATURES)}:{line}: {reason}"
+    reason = "the model has one of the new words already"
+    assert refusal(path, OF_TEXT, D, K) == f"{os.path.join(os.path.dirname(path), FEATURES)}: {reason}"
     # Without text they are free.
     assert read_more(path, OF_ROWS, D, K).names.features == WORDS + new
 
@@ -273,3 +268,16 @@ def test_text_is_refused_if_the_model_was_not_trained_on_text(tmp_path):
     # A file of any name may as well have a mistake in its first line.
     with pytest.raises(DataFormatError, match="a:1: the first line must be three nonnegative integers"):
         read_more(tmp_path / "a", OF_ROWS, D, K)
+
+
+@pytest.mark.parametrize(("name", "order"), [(FEATURES, WORDS[::-1]), (LABELS, TOPICS[::-1])])
+def test_rows_to_be_scored_have_the_names_of_the_model_in_the_same_order(rows, name, order):
+    path = rows(words=order if name == FEATURES else WORDS, topics=order if name == LABELS else TOPICS)
+    for labelled in False, True:
+        opened = open_points(path, OF_ROWS, (D, K), labelled)
+        with pytest.raises(SettingsError, match=f"{name}:1: '.*' is '.*' in the model; number words"), opened:
+            pass
+    with pytest.raises(SettingsError, match=f"{name}:1: '.*' is '.*' in the model; number words"):
+        read_known(path, "test", OF_ROWS, (D, K))
+    with open_points(rows(words=WORDS, topics=TOPICS), OF_ROWS, (D, K)) as points:
+        assert points.count() == small_dataset(D=D, K=K).N

@@ -49,11 +49,7 @@ CORPORA = {
     "fasttext": (
         "__label__a __label__b-c some text\ntext between __label__d words\n\n__label__a\ttab\n",
         NO_OPTIONS,
-        [
-            (1, None, "some text", ["a", "b-c"]),
-            (2, None, "text between words", ["d"]),
-            (4, None, "tab", ["a"]),
-        ],
+        [(1, None, "some text", ["a", "b-c"]), (2, None, "text between words", ["d"]), (4, None, "tab", ["a"])],
     ),
 }
 

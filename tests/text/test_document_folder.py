@@ -54,7 +54,9 @@ def test_documents_have_their_names_texts_and_labels(tmp_path):
 def test_another_encoding(tmp_path):
     write(tmp_path, {"a.txt": "für", "a.key": "grün"}, "latin-1")
     assert read(tmp_path, encoding="latin-1") == [Document(1, "a", "für", ["grün"])]
-    with pytest.raises(DataFormatError, match=r"a.txt:1: this is not UTF-8; in cp1252 it reads 'für'"):
+    with pytest.raises(
+        DataFormatError, match=r"a.txt:1: byte 0xfc at byte 2 of the line is not UTF-8; in cp1252 it reads 'für'"
+    ):
         read(tmp_path)
 
 

@@ -243,19 +243,20 @@ def _check_line(line: str, number: int, reader: LineReader) -> None:
     if reader.encoding:
         raise DataFormatError(reader.path, number, f"this line is not {reader.encoding}")
     content = line.encode(errors="surrogateescape")
+    position = len(line[: wrong.start()].encode())
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
         shown = content.decode(encoding, "ignore")
     else:
         encoding = "cp1252" if wrong[0] not in NOT_CP1252 else "latin-1"
-        position = len(line[: wrong.start()].encode())
         word = max(content.rfind(blank, 0, position) for blank in (b" ", b"\t", b",")) + 1
         shown = content[word:].decode(encoding, "replace")
     raise DataFormatError(
         reader.path,
         number,
-        f"this is not UTF-8; in {encoding} it reads {excerpt(shown[:SHOWN].strip())}: --encoding {encoding} reads a "
-        f"corpus so, and `iconv -f {encoding} -t utf-8 FILE > NEW` converts any text",
+        f"byte 0x{content[position]:02x} at byte {position + 1} of the line is not UTF-8; in {encoding} it reads "
+        f"{excerpt(shown[:SHOWN].strip())}: --encoding {encoding} reads a corpus so, and `iconv -f {encoding} -t utf-8 "
+        "FILE > NEW` converts any text",
     )
 
 

@@ -126,7 +126,7 @@ def read_documents(
         documents = FORMATS[name].read(chain([first], lines), reading)
     documents = _normalized(documents, reading, separator, name != "jsonl" or isinstance(reader, TableFile))
     if labelled:
-        documents = refuse_doubtful(documents, reading, options.format is not None)
+        documents = refuse_doubtful(documents, reading, name == "annif" and options.format is None)
     yield from documents
 
 

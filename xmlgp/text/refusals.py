@@ -35,17 +35,16 @@ BETWEEN_WORDS = re.compile(r"(?<=\w)[\W_]+(?=\w)")
 FLAGS = {"0", "1", "0.0", "1.0", "true", "false", "True", "False"}
 
 
-def refuse_doubtful(documents: Iterator[Document], reading: Reading, is_certain: bool) -> Iterator[Document]:
+def refuse_doubtful(documents: Iterator[Document], reading: Reading, by_place: bool) -> Iterator[Document]:
     """Yield documents; DataFormatError before the first if their labels are none, or are divided by another separator.
 
-    Where it `is_certain` which is the text, as an option named the format, texts are not compared with labels.
+    Texts are compared with labels where no name but their place in a line tells them apart (`by_place`).
     """
     sample = list(islice(documents, SAMPLE))
     labelled = [document for document in sample if document.labels]
     if labelled:
         _refuse_flags(labelled, reading)
-        if not is_certain:
-            _refuse_swapped(labelled, reading)
+        _refuse_swapped(labelled, reading, by_place)
         if reading.columns.separator is None:
             _refuse_other_separator(labelled, reading)
     yield from chain(sample, documents)
@@ -54,12 +53,12 @@ def refuse_doubtful(documents: Iterator[Document], reading: Reading, is_certain:
 def _refuse_flags(documents: list[Document], reading: Reading) -> None:
     """Raise DataFormatError if all labels are 0 and 1, which name none."""
     labels = {label for document in documents for label in document.labels}
-    if labels <= FLAGS and len(documents) > 1:
+    if labels <= FLAGS and len(labels) > 1:
         reason = f"the labels are only {' and '.join(sorted(labels))}, which name none; {PAGE} makes names of them"
         raise reading.error(documents[0].line, reason)
 
 
-def _refuse_swapped(documents: list[Document], reading: Reading) -> None:
+def _refuse_swapped(documents: list[Document], reading: Reading, by_place: bool) -> None:
     """Raise DataFormatError if labels never repeat and are long, or have more words than texts and repeat fewer."""
     labels = Counter(label for document in documents for label in document.labels)
     words = Counter(word for label in labels.elements() for word in split_at_blanks(label))
@@ -67,7 +66,7 @@ def _refuse_swapped(documents: list[Document], reading: Reading) -> None:
     never_repeat = len(labels) == labels.total() >= FEWEST and words.total() >= LONG * len(labels)
     # Titles may be shorter than their labels, but no text consists of URIs.
     uris = sum(count for label, count in labels.items() if "://" in label)
-    longer = words.total() > texts.total() > 0 and uris <= MOST * labels.total()
+    longer = by_place and words.total() > texts.total() > 0 and uris <= MOST * labels.total()
     if never_repeat or (longer and len(words) * texts.total() > len(texts) * words.total()):
         document = documents[0]
         raise reading.error(
