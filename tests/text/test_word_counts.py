@@ -128,7 +128,7 @@ DESCRIPTION = WordCounts(Analysis(), [], COLUMNS).description()
         {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
         *({"columns": DESCRIPTION["columns"] | change} for change in (
             {"labels": "\x1b[2J"}, {"separator": "\t"}, {"labels": ["a", 1]},
-            {"text": []}, {"text": "title"}, {"header": ["\n"]},
+            {"text": []}, {"text": "title"},
         )),
     ],
     ids=str,
