@@ -287,24 +287,3 @@ def test_an_explanation_says_what_each_block_adds(model):
     shown = dict(part.rsplit(" ", 1) for part in rows[0]["from"].split("; "))
     first = records[0]["labels"][0]["from"]
     assert {name: float(value) for name, value in shown.items()} == pytest.approx(first, rel=0.01)
-
-
-def test_a_report_shows_shares_and_neighbours(model):
-    result = run("report", "model", "data/test.txt", "--dense", "data/test.npy", "--neighbours", "2")
-    assert (result.exit_code, result.stderr) == (0, "")
-    page = Path("report.html").read_text()
-    assert "<b>Score from:</b> <bdi>words</bdi>" in page
-    assert page.count("<li>Similarity ") == 2 * page.count("<h4>Nearest training documents</h4>") > 0
-    assert "of 20 that the model keeps" in page
-    assert "the sum of the parts after" in page
-    assert run("report", "model", "data/test.txt", "--dense", "data/test.npy").exit_code == 0
-    assert "Nearest" not in Path("report.html").read_text()
-
-
-def test_neighbours_need_points_with_dense_features(workdir):
-    assert run("train", "-q", "data/train.txt", "plain", *SMALL).exit_code == 0
-    reason = "this model has no neighbours to show, because it keeps no training points with dense features; "
-    assert said(run("report", "plain", "data/test.txt", "--neighbours", "2")).startswith(reason)
-    assert not Path("report.html").exists()
-    with pytest.raises(UsageError, match="^neighbours must be a positive integer, not 0"):
-        xmlgp.report("plain", "data/test.txt", neighbours=0)

@@ -283,7 +283,7 @@ def test_the_number_of_labels_is_that_of_the_data_if_scores_do_not_say_it(tmp_pa
             "test.txt a.scores",
             "test.txt:1: the first line must be two nonnegative integers `N K`, not '3 2 4', as data",
         ),
-        ("plain.scores test.txt", "test.txt has 4 labels, but there are 6"),
+        ("plain.scores test.txt", "plain.scores has 6 labels, but there are 4"),
         ("a.scores five.txt", "five.txt has 5 labels, but there are 4"),
         ("few.scores one.svm", "few.scores:4: the point has no score, but accuracy needs one per point"),
         ("none.scores none.txt", "there are no points to evaluate"),

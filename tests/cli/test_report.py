@@ -85,8 +85,8 @@ def test_a_page_about_rows(model, workdir):
 def test_a_model_without_counts_has_no_propensity_scored_measures(model, workdir):
 
     def without_counts(description):
-        for name in "labels", "features":
-            del description["arrays"][f"parameters.statistics.{name}"]
+        for name in ("parameters.statistics.labels", "parameters.statistics.features"):
+            description["arrays"].pop(name, None)
 
     changed_description("model", without_counts)
     assert not [row for row in Page(xmlgp.report("model", "data")).rows if row[0] == "PSP"]

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 from xmlgp.metrics import intervals as module
-from xmlgp.metrics.intervals import differences, intervals, share_interval
+from xmlgp.metrics.intervals import differences, intervals
 from xmlgp.metrics.statistics import Statistic, ratio
 
 
@@ -73,12 +73,6 @@ def test_proportion_has_wilsons_interval() -> None:
     # The standard error of 1,000 resamples is exact to 2 % of it, and the quantile is that of Student's t.
     assert low == pytest.approx(100 * expected.low, abs=0.12)
     assert high == pytest.approx(100 * expected.high, abs=0.12)
-
-
-@pytest.mark.parametrize(("true", "count"), [(0, 3), (1, 1), (7, 9), (700, 900)])
-def test_share_of_independent_outcomes_has_wilsons_interval(true: int, count: int) -> None:
-    expected = stats.binomtest(true, count).proportion_ci(method="wilson")
-    assert share_interval(true / count, count) == pytest.approx((expected.low, expected.high))
 
 
 def test_standard_error_of_a_ratio_is_that_of_the_delta_method() -> None:

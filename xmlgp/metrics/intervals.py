@@ -29,16 +29,7 @@ from xmlgp.metrics.statistics import Columns, Statistic
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = [
-    "ALPHA",
-    "FEW_POINTS",
-    "Difference",
-    "Interval",
-    "about_intervals",
-    "differences",
-    "intervals",
-    "share_interval",
-]
+__all__ = ["ALPHA", "FEW_POINTS", "Difference", "Interval", "about_intervals", "differences", "intervals"]
 
 #: Fewer points are too few to judge by: the interval of a proportion is up to 28 percentage points wide with 50.
 FEW_POINTS = 50
@@ -99,14 +90,6 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
     names = list(statistics)
     drawn = _resampled([statistics[name] for name in names], seed)
     return {name: _interval(statistics[name], values) for name, values in zip(names, drawn, strict=True)}
-
-
-def share_interval(share: float, count: int) -> Interval:
-    """Return Wilson's 95 % interval of the share of `count` independent outcomes that are true."""
-    from scipy.special import ndtri
-
-    ratio = float(ndtri(1 - ALPHA / 2)) ** 2 / count
-    return _wilson(share, ratio, ratio * share * (1 - share))
 
 
 def about_intervals(count: int) -> str:

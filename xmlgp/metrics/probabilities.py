@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.intervals import share_interval
 from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
 
 __all__ = [
     "Bin",
-    "ReliabilityCurve",
     "calibration_statistics",
     "frequency_groups",
     "log_loss",
-    "reliability_by_frequency",
-    "reliability_by_rank",
-    "reliability_curve",
+    "reliability",
     "top_calibration_errors",
     "top_calibration_statistics",
 ]
@@ -43,82 +38,13 @@ _TOP_BINS = 10
 _BLOCK_ENTRIES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Bin:
-    """A bin of a `ReliabilityCurve`: name, number of entries, their mean probability and the share that is true."""
+class Bin(NamedTuple):
+    """A bin of probabilities: its name, its number of entries, their mean probability and the share that is true."""
 
     bin: str
-    count: int
+    entries: int
     probability: float
     true: float
-
-
-@dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
-    """Probabilities and observed frequencies in bins, of equal width over [0, 1] or by another quantity.
-
-    `names` are the names of the bins. A bin of probabilities includes its lower edge, the last bin also 1. The rows of
-    `sums`, 3×bins, are the number of entries in each bin, the sum of their probabilities and the number of true
-    entries. Curves of different entries can be added; the bins of the shorter curve are the first bins of the longer
-    one.
-    """
-
-    names: list[str]
-    sums: NDArray[np.float64]
-
-    @classmethod
-    def of_entries(
-        cls, names: list[str], bins: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_]
-    ) -> ReliabilityCurve:
-        """Return the curve of n entries, given the bin and the probability of each, and whether it is true."""
-        return cls(names, np.array([np.bincount(bins, weights, len(names)) for weights in (None, p, y)]))
-
-    @classmethod
-    def empty(cls) -> ReliabilityCurve:
-        """Return a curve without entries, the start of a sum."""
-        return cls([], np.zeros((3, 0)))
-
-    def __add__(self, other: ReliabilityCurve) -> ReliabilityCurve:
-        more, fewer = (self, other) if len(self.names) >= len(other.names) else (other, self)
-        sums = more.sums.copy()
-        sums[:, : len(fewer.names)] += fewer.sums
-        return ReliabilityCurve(more.names, sums)
-
-    @property
-    def count(self) -> NDArray[np.int64]:
-        """The number of entries in each bin, an ndarray of int."""
-        count: NDArray[np.int64] = self.sums[0].astype(np.int64)
-        return count
-
-    @property
-    def confidence(self) -> NDArray[np.float64]:
-        """The mean probability in each bin; NaN if it is empty."""
-        return self._mean(self.sums[1])
-
-    @property
-    def frequency(self) -> NDArray[np.float64]:
-        """The share of true entries in each bin; NaN if it is empty."""
-        return self._mean(self.sums[2])
-
-    @property
-    def intervals(self) -> NDArray[np.float64]:
-        """The 95 % intervals of the shares, bins×2, as if entries were independent; NaN if a bin is empty."""
-        ends = np.full((len(self.names), 2), np.nan)
-        for number, (share, count) in enumerate(zip(self.frequency.tolist(), self.count.tolist(), strict=True)):
-            if count:
-                ends[number] = share_interval(share, count)
-        return ends
-
-    def _mean(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        means = np.full(len(sums), np.nan)
-        np.divide(sums, self.count, out=means, where=self.count > 0)
-        return means
-
-    @property
-    def filled(self) -> list[Bin]:
-        """The bins that are not empty, a list of `Bin`."""
-        columns = (values.tolist() for values in (self.count, self.confidence, self.frequency))
-        return [row for row in map(Bin, self.names, *columns) if row.count]
 
 
 def calibration_statistics(probabilities: csr_array, labels: csr_array) -> dict[str, Statistic]:
@@ -151,12 +77,16 @@ def log_loss(probabilities: csr_array, labels: csr_array) -> float:
     return calibration_statistics(probabilities, labels)["log_loss"].value
 
 
-def reliability_curve(probabilities: csr_array, labels: csr_array, bins: int = _BINS) -> ReliabilityCurve:
-    """Compare the listed probabilities with observed frequencies in bins of equal width (`ReliabilityCurve`)."""
+def reliability(probabilities: csr_array, labels: csr_array, bins: int) -> list[Bin]:
+    """Compare the listed probabilities with how often they are true, in bins of equal width; empty ones are left out.
+
+    A bin includes its lower edge, the last one also 1.
+    """
+    sums = np.zeros((3, bins))
+    for _, p, y in _listed_entries(probabilities, labels):
+        sums += [np.bincount(_bin_of(p, bins), weights, bins) for weights in (None, p, y)]
     names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
-    entries = _listed_entries(probabilities, labels)
-    curves = (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for _, p, y in entries)
-    return sum(curves, start=ReliabilityCurve.empty())
+    return [Bin(name, int(n), p / n, y / n) for name, (n, p, y) in zip(names, sums.T.tolist(), strict=True) if n]
 
 
 def top_calibration_errors(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, float]:
@@ -171,7 +101,9 @@ def top_calibration_errors(probabilities: csr_array, labels: csr_array, ks: Iter
 def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, Statistic]:
     """Return the errors of `top_calibration_errors`, with the same parameters, as statistics of the points."""
     ks = tuple(ks)
-    points, ranks, _, p, y = _top(probabilities, labels, max(ks))
+    _check(probabilities, labels)
+    best = top_entries(probabilities, max(ks))
+    points, ranks, p, y = points_of(best), ranks_of(best), _in_range(best.data), are_true(best, labels)
     statistics = {}
     for k in ks:
         first = ranks < k
@@ -195,27 +127,6 @@ def _calibration_error(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return error
 
 
-def reliability_by_rank(probabilities: csr_array, labels: csr_array, k: int) -> ReliabilityCurve:
-    """Compare the k highest probabilities of each point with observed frequencies, rank by rank (`ReliabilityCurve`).
-
-    The number of ranks is the largest number of probabilities of a point, at most k.
-    """
-    _, ranks, _, p, y = _top(probabilities, labels, k)
-    return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
-
-
-def reliability_by_frequency(
-    probabilities: csr_array, labels: csr_array, k: int, counts: NDArray[np.integer]
-) -> ReliabilityCurve:
-    """Compare the k highest probabilities of each point with observed frequencies, by how frequent the label is.
-
-    The bins of the `ReliabilityCurve` are the `frequency_groups` of the number of training points of each label, K.
-    """
-    _, _, top_labels, p, y = _top(probabilities, labels, k)
-    names, groups = frequency_groups(counts)
-    return ReliabilityCurve.of_entries(names, groups[top_labels], p, y)
-
-
 def frequency_groups(counts: NDArray[np.integer]) -> tuple[list[str], NDArray[np.integer]]:
     """Group labels by their number of training points, K: 0, 1, 2 to 3, 4 to 7, … up to the largest.
 
@@ -225,15 +136,6 @@ def frequency_groups(counts: NDArray[np.integer]) -> tuple[list[str], NDArray[np
     groups = np.frexp(counts)[1]
     ranges = [f"{2 ** (digits - 1)}-{2**digits - 1}" for digits in range(2, groups.max(initial=1) + 1)]
     return ["0", "1", *ranges], groups
-
-
-def _top(
-    probabilities: csr_array, labels: csr_array, k: int
-) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
-    """Return point, rank, label, probability and truth of the k highest probabilities of each point, as flat arrays."""
-    _check(probabilities, labels)
-    best = top_entries(probabilities, k)
-    return points_of(best), ranks_of(best), best.indices, _in_range(best.data), are_true(best, labels)
 
 
 def _bin_of(p: NDArray[np.floating], bins: int) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ from xmlgp.data.dataset import widened
 from xmlgp.errors import XmlgpError
 from xmlgp.inputs.points import Block
 from xmlgp.metrics.intervals import Interval
-from xmlgp.metrics.probabilities import frequency_groups, reliability_curve, top_calibration_errors
+from xmlgp.metrics.probabilities import frequency_groups, reliability, top_calibration_errors
 from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
@@ -119,7 +119,7 @@ def render(
         shown=SHOWN,
         measures=by_name.items(),
         error=top_calibration_errors(probabilities, answers.labels, [SHOWN])[f"ECE@{SHOWN}"],
-        reliability=reliability_curve(probabilities, answers.labels, 10).filled,
+        reliability=reliability(probabilities, answers.labels, 10),
         frequencies=[] if counts is None else errors.by_frequency(counts),
         missed=errors.missed_labels(labels, counts),
         confused=errors.confused(labels),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +37,10 @@ from xmlgp.text.documents import Columns
 from xmlgp.text.labels import LabelNumbers
 from xmlgp.text.names import Names
 
-__all__ = ["Matched", "TrainingFacts", "known_model", "matched", "training_facts"]
+__all__ = ["Matched", "TrainingFacts", "matched", "training_facts"]
+
+#: The name of a label that is a number.
+NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 class TrainingFacts(NamedTuple):
@@ -51,7 +55,7 @@ class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels; messages call the scores `name`.
 
     The first `known` labels are those of the training points, or all without any; `counts` are the training points of
-    all K, or None.
+    all K, or None. `columns` maps the numbers of labels in the data to those here, if these are others.
     """
 
     name: str
@@ -59,12 +63,18 @@ class Matched(NamedTuple):
     labels: csr_array
     known: int
     counts: NDArray[Any] | None = None
+    columns: dict[int, int] | None = None
 
     def without(self, path: FilePath, note: Callable[[str], object]) -> Matched:
         """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
         pairs = read_pairs(path, self.scores.N)
-        pairs = pairs[pairs[:, 1] < self.scores.K]
-        left_out = pairs[:, 0] * self.scores.K + pairs[:, 1]
+        columns = pairs[:, 1]
+        if self.columns is not None:
+            if not self.columns:
+                raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
+            columns = np.array([self.columns.get(label, -1) for label in columns.tolist()], np.int64)
+        kept = (columns >= 0) & (columns < self.scores.K)
+        left_out = (pairs[:, 0] * self.scores.K + columns)[kept]
         true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
         scored, true = (
             ~np.isin(points * self.scores.K + labels, left_out)
@@ -89,7 +99,7 @@ def matched(
     listed = [_named_scores(scores, reporter) for scores in predictions]
 
     def columns() -> Columns | None:
-        model = None if train is None else known_model(train)
+        model = None if train is None else _known_model(train)
         return model.names.vectorizer.columns if model and model.names.vectorizer else None
 
     several = any(one.scores.K > 1 for one in listed)
@@ -183,7 +193,7 @@ def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFact
     """Return the facts of training points, which are read as the `test` ones are, or of a model; all None without."""
     if train is None:
         return TrainingFacts()
-    model = known_model(train)
+    model = _known_model(train)
     if model is None:
         source = train if isinstance(train, Source) else dataclasses.replace(test, data=train, labels=None, dense=None)
         points = true_labels(source, Purpose("train", lambda: None, None), reporter)
@@ -199,7 +209,7 @@ def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFact
     return TrainingFacts(model.names, shape, None if counts is None or counts.shape != shape[2:] else np.array(counts))
 
 
-def known_model(train: Any) -> TrainedModel | ModelFolder | None:
+def _known_model(train: Any) -> TrainedModel | ModelFolder | None:
     """Return a model, or None for training points."""
     if is_path(train):
         return ModelFolder(train) if ModelFolder.exists(train) else None
@@ -248,16 +258,21 @@ def _identifiers(ids: Sequence[Any] | None) -> list[str] | None:
 
 
 def _of_numbers(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> Matched:
-    """Return `Matched` for labels without names; files that do not say how many there are may lack the last ones."""
-    known = scores.K
+    """Return `Matched` for labels without names."""
     if facts.shape:
         known = facts.shape[2]
-    elif scores.open or true.open:
+    elif scores.open and true.open:
         known = max(scores.K, true.labels.shape[1])
-    K = max(known, scores.K if scores.open else known, true.labels.shape[1] if true.open else known)
-    for title, count, is_open in (name, scores.K, scores.open), (data, true.labels.shape[1], true.open):
-        if count != known and not is_open:
+    else:
+        known = true.labels.shape[1] if scores.open else scores.K
+    # A file that does not say how many labels there are may lack the last ones; true ones may be unknown.
+    for title, count, fits in (
+        (name, scores.K, scores.K <= known if scores.open else scores.K == known),
+        (data, true.labels.shape[1], true.open or true.labels.shape[1] == known),
+    ):
+        if not fits:
             raise SettingsError(f"{title} has {counted(count, 'label')}, but there are {known}")
+    K = max(known, true.labels.shape[1])
     labels = csr_array(widened(true.labels, K))
     return Matched(name, dataclasses.replace(scores, K=K), labels, known, _counts(facts, K))
 
@@ -290,7 +305,12 @@ def _of_names(
         if not common:
             pair = f"such as {excerpt(listed.names[0])} and {excerpt(true.names[0])}"
             raise SettingsError(f"{name} and {data} have no label in common, {pair}")
-    return Matched(name, scores, labels, len(known or names), _counts(facts, K))
+    # The labels of documents have no numbers other than their names.
+    if true.ids is None:
+        columns = dict(enumerate(positions[of_true].tolist()))
+    else:
+        columns = {int(label): column for column, label in enumerate(names) if NUMBER.fullmatch(label)}
+    return Matched(name, scores, labels, len(known or names), _counts(facts, K), columns)
 
 
 def _numbers_of(

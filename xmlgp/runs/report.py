@@ -78,6 +78,8 @@ def report(  # noqa: PLR0913, which are the options of the command
     facts = training_facts(model if train is None else train, source, reporter)
     if facts.shape and facts.shape[2] != K:
         raise SettingsError(f"{title_of(train)} has {facts.shape[2]} labels, but {model} has {K}")
+    if facts.names.labels and facts.names.labels != model.names.labels:
+        raise SettingsError(f"{title_of(train, 'the model in `train`')} has other names of labels than {model}")
     names = read_label_names(label_names, K) if isinstance(label_names, str | os.PathLike) else label_names
     names = names or model.names.shown
     with source.stream(model.known, True, reporter) as points:
