@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
@@ -19,7 +18,7 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["MEMORY", "OUTPUTS", "RECALL", "Neighbours", "Predictor", "Prepared"]
+__all__ = ["MEMORY", "OUTPUTS", "RECALL", "Predictor", "Prepared"]
 
 OUTPUTS = ("utility", "probability")
 
@@ -38,20 +37,6 @@ Prepared: TypeAlias = Any
 #: Settings and preprocessed arrays of a model; each model has its own classes.
 ModelSettings: TypeAlias = Any
 Preprocessed: TypeAlias = Any
-
-
-class Neighbours(NamedTuple):
-    """The training points that are nearest to each of B points by their dense features, the nearest first.
-
-    `points` are their positions among the M points that the model keeps, B×n; if these are all that it has learned
-    (`complete`), the positions are those in the training data. `similarity` is the cosine of standardised dense
-    features, B×n; `labels` are those of all M points, M×K.
-    """
-
-    points: NDArray[np.integer]
-    similarity: NDArray[np.floating]
-    labels: csr_array
-    complete: bool
 
 
 class Predictor(ABC):
@@ -182,17 +167,6 @@ class Predictor(ABC):
         `scores` lists n labels; the scores themselves are not used. All arrays of `contributions`, which are unset, are
         written.
         """
-        raise NotImplementedError
-
-    def check_neighbours(self) -> None:
-        """Raise SettingsError if the model keeps no training points that `neighbours` can find."""
-        raise SettingsError(
-            "this model has no neighbours to show, because it keeps no training points with dense features; train with "
-            "dense features, and with replay above 0"
-        )
-
-    def neighbours(self, features: Features, count: int) -> Neighbours:
-        """Return the `Neighbours` of some points, B×D as read, with `count` training points for each."""
         raise NotImplementedError
 
     def check(self, feature_count: int) -> None:

@@ -267,7 +267,7 @@ def _of_numbers(name: str, scores: Scores, data: str, true: LabelledPoints, fact
         known = true.labels.shape[1] if scores.open else scores.K
     # A file that does not say how many labels there are may lack the last ones; true ones may be unknown.
     for title, count, fits in (
-        (name, scores.K, scores.K <= known if scores.open else scores.K == known),
+        (name, scores.K, known >= scores.K if scores.open else known == scores.K),
         (data, true.labels.shape[1], true.open or true.labels.shape[1] == known),
     ):
         if not fits:
