@@ -11,7 +11,6 @@ from scipy.special import logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import label_ranking_average_precision_score
-from sklearn.model_selection import GridSearchCV
 
 from tests.problems import small_dataset
 from xmlgp import api
@@ -93,11 +92,6 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
         model.set_params(n_jobs=0).predict(data.features.sparse)
 
 
-def test_an_unknown_parameter_is_a_type_error():
-    with pytest.raises(TypeError, match="MLGPFClassifier.* unexpected keyword argument 'topics'"):
-        MLGPFClassifier(topics=3)
-
-
 def test_stored_zeros_in_Y_are_no_labels():
     data = small_dataset()
     stored = data.labels.astype(float)
@@ -138,22 +132,6 @@ def test_decision_functions_are_log_odds_or_utilities(fitted):
     np.testing.assert_array_equal(top.labels.reshape(decision.shape), np.argsort(-decision, axis=1, kind="stable"))
 
 
-def test_grid_search():
-    data = small_dataset(100)
-    model = clone(BMLPLClassifier(iterations=3))
-    score = lambda m, X, Y: m.predict_proba(X)[Y.toarray()].mean()  # noqa: E731
-    search = GridSearchCV(model, {"topics": [2, 4]}, cv=2, scoring=score).fit(data.features.sparse, data.labels)
-    assert search.best_params_["topics"] in (2, 4)
-
-
-def test_errors_name_the_cause():
-    data = small_dataset()
-    with pytest.raises(SettingsError, match="epochs is 0"):
-        MLGPFClassifier(epochs=0).fit(data.features.sparse, data.labels)
-    with pytest.raises(SettingsError, match="there are 5 points, but the labels of 4 points"):
-        MLGPFClassifier().fit(data.features.sparse[:5], data.labels[:4])
-
-
 def test_unfitted_estimators_and_other_features_are_refused(fitted):
     _, test = toy_dataset()
     for kind in KINDS:
@@ -163,33 +141,6 @@ def test_unfitted_estimators_and_other_features_are_refused(fitted):
         fitted.predict_proba(test.features.sparse[:, :3])
     assert fitted.n_features_in_ == test.D
     assert [classes.tolist() for classes in fitted.classes_] == [[0, 1]] * test.K
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        (BMLPLClassifier, {"topics": 3, "iterations": 3, "dtype": "float64"}),
-        (GPCClassifier, {"inducing_count": 5, "iterations": 3}),
-    ],
-)
-def test_the_users_matrix_is_not_changed(kind, settings):
-    dataset = small_dataset(K=7 if kind is not GPCClassifier else 1)
-    labels = dataset.labels if kind is not GPCClassifier else dataset.labels.toarray()[:, 0]
-    halves = dataset.features.sparse / 2
-    # Each element is stored twice, halved and unsorted.
-    ends = halves.indptr[1:-1]
-    data, indices = (
-        np.concatenate([np.tile(row, 2) for row in np.split(array, ends)]) for array in (halves.data, halves.indices)
-    )
-    doubled = sp.csr_array((data, indices, 2 * halves.indptr), shape=halves.shape)
-    for array in (doubled.data, doubled.indices, doubled.indptr):
-        array.flags.writeable = False
-    model = kind(**settings).fit(doubled, labels)
-    assert doubled.nnz == 2 * halves.nnz
-    expected = kind(**settings).fit(dataset.features.sparse, labels)
-    np.testing.assert_allclose(
-        model.decision_function(doubled), expected.decision_function(dataset.features.sparse), rtol=1e-6, atol=1e-9
-    )
 
 
 def test_features_far_from_zero_are_standardised_without_loss():

@@ -21,7 +21,6 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.estimators.estimator import parameters_of
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.text.names import Names
@@ -174,20 +173,6 @@ def test_what_holds_no_trained_model_is_refused(tmp_path):
     api.preprocess(small_dataset(), tmp_path, settings={"factors": 3})
     with pytest.raises(ModelFolderError, match="the model is preprocessed, but not trained yet$"):
         load_estimator(tmp_path)
-
-
-def test_a_model_is_replaced_as_a_whole(tmp_path, models):
-    path = tmp_path / "model"
-    models("topics").save(path)
-    (path / "notes.txt").write_text("mine")
-    before = files(path)
-    with lock_model_folder(path), pytest.raises(ModelFolderError, match="is writing this model; wait until it ends"):
-        models("weight space").save(path)
-    assert files(path) == before
-    models("weight space").save(path)
-    same_models(load_estimator(path), models("weight space"))
-    named = {entry["file"] for entry in ModelFolder(path).description["arrays"].values()}
-    assert files(path).keys() == named | {"model.json", "notes.txt"}
 
 
 def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, models):

@@ -193,15 +193,11 @@ def test_labels_are_explained(tagger, taggers):
         tagger.explain(NEW)
 
 
-def _as_objects(values):
-    return np.fromiter(values, object, len(values))
-
-
 def _shuffled_series(values):
     return pd.Series(values, index=range(100, 100 + len(values))[::-1])
 
 
-@pytest.mark.parametrize("kind", [list, _as_objects, _shuffled_series])
+@pytest.mark.parametrize("kind", [list, _shuffled_series])
 def test_model_selection_takes_lists_of_names(kind):
     texts, labels = kind(TEXTS), kind(LABELS)
     cv, chosen = KFold(3), {"classifier__topics": [1, 4]}
@@ -232,16 +228,6 @@ def test_parameters_are_those_of_scikit_learn(tagger):
             method(TEXTS)
 
 
-class Series:
-    """Iterates over its values, as a series of pandas does, and has one dimension."""
-
-    def __init__(self, values):
-        self._values, self.shape = values, (len(values),)
-
-    def __iter__(self):
-        return iter(self._values)
-
-
 def test_documents_without_words_get_the_labels_of_none(tagger):
     empty, *without_words = tagger.suggest(["", "?", "unheard-of nonsense"])
     assert without_words == [empty, empty]
@@ -253,26 +239,25 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
     ("X", "y", "message"),
     [
         ("one text", [["a"]], r"X must be a list of texts, not one text; write it as \[text\]"),
-        (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None; a missing text is '', .*"),
-        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan; a missing text is '', .*"),
+        (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None"),
+        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan"),
         (
             ["a text"],
             ["abc"],
-            r"labels must be a list of .*, but labels\[0\] is 'abc'; write a single name as \[name\]",
+            r"labels must be a list of .*, but labels\[0\] is 'abc'; write one name as \[name\], and none as \[\]",
         ),
-        (["a text"], [7], r"labels must be a list .*, but labels\[0\] is 7; write a single name as \[name\]"),
         (
             ["a text"],
-            [["a", 7]],
-            r"labels must be a list of names for each document, but labels\[0\] has 7, which is no text; .*",
+            [7],
+            r"labels must be a list .*, but labels\[0\] is 7; write one name as \[name\], and none as \[\]",
         ),
+        (["a text"], [["a", 7]], r"labels must be a list of names for each document, but labels\[0\] .*7.*"),
         (
             ["a text"],
             np.ones((1, 3)),
             "labels must be a list of names for each document, not numbers; a matrix of 0 and 1 needs .*",
         ),
         (["a text"], [["a"], ["b"]], "there are 1 points, but the labels of 2 points"),
-        (["a text"], [["a\tb"]], r"labels\[0\]: label 'a\\tb' has a control character, U\+0009"),
         (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
         (["a text", "text"], [[], [" "]], "no document has a label"),
         (["a", "?"], [["a"], []], "no document has a word"),
@@ -281,11 +266,6 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
 def test_what_is_no_corpus_is_refused_in_one_sentence(X, y, message):
     with pytest.raises(SettingsError, match=f"^{message}$"):
         TextTagger(SMALL).fit(X, y)
-
-
-def test_a_tagger_has_the_model_of_the_functions(tagger):
-    (point,) = xmlgp.predict(tagger.model_, TEXTS[:1], k=2)
-    assert [label["label"] for label in point["labels"]] == [name for name, _ in tagger.suggest(TEXTS[:1], 2)[0]]
 
 
 def test_what_cannot_be_used_is_refused(tagger):
@@ -308,10 +288,3 @@ def test_what_cannot_be_used_is_refused(tagger):
     for threshold in (1.5, float("nan"), True):
         with pytest.raises(SettingsError, match=f"^threshold must be a probability from 0 to 1, not {threshold!r}$"):
             tagger.suggest(NEW, threshold=threshold)
-
-
-#: Documents with new words and labels; the second has neither words nor labels.
-MORE = ["the oak and a zebra", "?", "mosses and an ape", "salmon"]
-MORE_LABELS = [["9 zebras", "10 trees"], [], ["mosses", " apes ", ""], ["fish"]]
-
-LEARNING = MLGPFClassifier(factors=3, epochs=4)

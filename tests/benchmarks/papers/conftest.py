@@ -6,11 +6,10 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from benchmarks.papers.catalogue import load_papers
-from tests.figures import drawn
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 
-__all__ = ["catalogue", "data", "drawn"]
+__all__ = ["catalogue", "data"]
 
 #: Divisors of the sizes. They keep the proportions that each recipe is made for.
 SCALES = {"N": 60, "D": 40, "K": 20}
