@@ -77,7 +77,7 @@ class TableFile(StoredCorpus):
         with pandas.ExcelFile(self.path, engine="openpyxl") as book:
             if len(book.sheet_names) > 1:
                 reading.note(f"{self.path}: only the sheet {excerpt(book.sheet_names[0])} is read, the first one")
-            yield book.parse(dtype=object, na_filter=False)
+            yield pandas.read_excel(book, dtype=object, na_filter=False)
 
     def _most_bytes(self) -> int:
         return max(FREE_BYTES, MOST_EXPANDED * os.path.getsize(self.path))
