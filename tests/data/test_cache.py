@@ -202,15 +202,6 @@ def test_copies_unused_for_60_days_are_removed(path, folder):
     assert {entry.name for entry in folder.iterdir()} & set(ages) == {own.name}
 
 
-def test_the_folder_of_a_running_process_stays_when_the_clock_jumps(folder, monkeypatch):
-    now = time.time()
-    with cache.folder_for_run("text") as running:
-        (folder / "unused").mkdir()
-        monkeypatch.setattr(time, "time", lambda: now + 61 * cache.DAY)
-        with cache.folder_for_run("text") as other:
-            assert set(folder.iterdir()) == {running, other}
-
-
 def test_the_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XMLGP_CACHE_DIR", raising=False)

@@ -11,8 +11,6 @@ from tests.data.loopback import serve, status, truncate
 from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape
 from xmlgp.data.fetch import fetch
 from xmlgp.errors import FetchError
-from xmlgp.runtime.atomic_files import temporary_name
-from xmlgp.runtime.locks import temporary_folder
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
@@ -198,17 +196,6 @@ def test_failed_download_changes_nothing(server, source, data, answer):
     server.answers["/small/test.txt"] = [answer]
     with pytest.raises(FetchError):
         fetch(entry_of(source), data, force=True)
-    assert_complete(data)
-
-
-def test_what_a_killed_process_left_is_removed_unless_another_one_uses_it(source, data):
-    left = temporary_name(data)
-    (left / "complete").mkdir(parents=True)
-    (left / "complete/junk").write_text("junk")
-    with temporary_folder(data) as used:
-        fetch(entry_of(source), data)
-        assert not left.exists()
-        assert used.exists()
     assert_complete(data)
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.model_folder.golden.make import DENSE, HERE, MODELS, data
+from tests.model_folder.golden.make import MODELS, data
 from xmlgp import models
-from xmlgp.data.features import Dense, Features
 from xmlgp.data.formats import read_dataset
 from xmlgp.model_folder.description import FORMAT_VERSION
 from xmlgp.model_folder.folder import ModelFolder
@@ -39,29 +38,16 @@ def test_every_model_has_a_golden_model_in_the_current_format():
         assert (description["stage"], description["format_version"]) == ("trained", FORMAT_VERSION)
 
 
-def test_a_golden_model_has_latent_functions_of_words_and_of_both():
-    description = described(GOLDEN / "dense")
-    folder = ModelFolder(GOLDEN / "dense")
-    assert 0 < folder.array("parameters.joint.weight") < 1
-    means = folder.array("parameters.dense_weights.mean")
-    assert means.shape == (3, 2 * description["settings"]["factors"])
-    assert means.any(axis=0).tolist() == [False] * 3 + [True] * 3
-    assert len(description["held_out"]["dense_gains"]) == 1
-
-
 @any_model
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_predictions_are_unchanged(model, output):
     path = GOLDEN / model
     before = contents(path)
     dataset, _ = read_dataset(data(model, "test"), cache=False)
-    features = dataset.features
-    if model in DENSE:
-        features = Features(features.sparse, Dense((np.load(HERE / "test.npy"),)))
     K = described(path)["data"]["K"]
     predictor = open_predictor(ModelFolder(path))
     expected = read_scores(path / f"{output}.txt")
-    (found,) = predictor.top(features, None, output, with_std=True)
+    (found,) = predictor.top(dataset.features, None, output, with_std=True)
     for scores in (expected, found):
         assert (scores.N, scores.K, len(scores.labels)) == (6, K, 6 * K)
     for name, tolerance in (("scores", ROUNDING), ("std", ROOT_OF_ROUNDING)):

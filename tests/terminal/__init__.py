@@ -1,1 +1,1 @@
-"""Commands on a pseudo-terminal: what only a terminal shows."""
+"""Commands on pseudo-terminals."""

@@ -1,90 +1,108 @@
-"""Every command on terminals of three widths: bars fit, nothing of them stays, and messages are those of a pipe."""
+"""Each command on a terminal: it ends well, nothing of a bar stays on the screen, and Ctrl-C leaves one line."""
 
-import functools
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
+import pyte
 import pytest
 
-from tests.cli.command import SMALL
+from tests.cli.command import CATALOGUE, SMALL
+from tests.cli.texts import as_json, documents
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
 
-TRAIN = f"train data new {' '.join(SMALL)}"
-TOPICS = "train data new --model bmlpl --topics 4 --iterations 4"
-TWO = "train two.svm new --model gpc -M 9 --iterations 4"
+ROOT = str(Path(__file__).parents[2])
 
-#: What people do, with the labels of the bars that they see.
+TRAIN = ["train", "data", "new", *SMALL]
+
+#: By command: its words, and a bar that is drawn, if it has one.
 COMMANDS = {
-    "train": (f"{TRAIN} --label-weights", ["train", "covariances", "regression"]),
-    "train without label weights": (TRAIN, ["train", "covariances"]),
-    "train, free inducing inputs": (f"{TRAIN} --inducing free -M 5", ["train"]),
-    "train in a subspace": (f"{TRAIN} --inducing subspace -M 5 --set basis_size=9", ["train"]),
-    "train full posteriors": (f"{TRAIN} --inducing free -M 5 --set posterior=cholesky", ["train"]),
-    "train with dense features": (f"{TRAIN} --label-weights --dense train.npy", ["train"]),
-    "train on text": (f"train train.jsonl new {' '.join(SMALL)}", ["reading train.jsonl", "train"]),
-    "train bmlpl": (TOPICS, ["train"]),
-    "train bmlpl, exact": (f"{TOPICS} --inference em", ["train"]),
-    "train bmlpl, online": (f"{TOPICS} --inference online-em", ["train"]),
-    "train bmlpl, Gibbs": (f"{TOPICS} --inference gibbs --set burn_in=2", ["train"]),
-    "train gpc": (TWO, ["reading two.svm", "k-means", "train"]),
-    "train gpc, JJ": (f"{TWO} --inference vi-jj", ["train"]),
-    "train gpc, all parameters": (f"{TWO} --inference vi-jj-full", ["train"]),
-    "train gpc, hybrid": (f"{TWO} --inference vi-jj-hybrid", ["train"]),
-    "train gpc, AdaDelta": (f"{TWO} --inference svi-adadelta", ["train"]),
-    "preprocess": ("preprocess data new --inducing subspace -M 5 --set basis_size=9", ["reading data/train.txt"]),
-    "learn": ("learn rows data/test.txt", ["train"]),
-    "learn text": ("learn text test.jsonl", ["reading test.jsonl"]),
-    "learn topics": ("learn topics data/test.txt", []),
-    "predict": ("predict rows data/test.txt -o new", ["predict"]),
-    "predict on the terminal": ("predict rows data/test.txt", []),
-    "predict text": ("predict text test.jsonl -o new", ["predict"]),
-    "report": ("report text test.jsonl -o new", ["report"]),
-    "evaluate": ("evaluate rows.scores data --train data/train.txt --calibration", ["reading rows.scores"]),
-    "vectorize": ("vectorize train.jsonl new --test test.jsonl", ["reading train.jsonl", "writing new/train.txt"]),
-    "split": ("split train.jsonl new", ["reading train.jsonl"]),
-    "fetch": ("fetch known --mirror mirror --into new", ["unpacking train.txt"]),
-    "fetch what is there": ("fetch known --mirror mirror --into mirror", []),
-    "show": ("show rows", []),
-    "show topics": ("show topics --topics", []),
-    "a malformed file": ("train malformed.txt new", ["reading malformed.txt"]),
-    "wrong usage": ("train data", []),
+    "fetch": (["fetch", "--list"], ""),
+    "split": (["split", "train.jsonl", "parts"], ""),
+    "vectorize": (["vectorize", "train.jsonl", "counted"], "reading train.jsonl"),
+    "preprocess": (["preprocess", "data", "half", "--inducing", "free", "-M", "5"], ""),
+    "train": ([*TRAIN, "--label-weights"], "train:"),
+    "learn": (["learn", "text", "more.jsonl"], "train:"),
+    "predict": (["predict", "rows", "data", "-o", "again.scores"], "predict:"),
+    "evaluate": (["evaluate", "rows.scores", "data"], "reading rows.scores"),
+    "show": (["show", "rows"], ""),
+    "report": (["report", "text", "more.jsonl", "-o", "page.html"], ""),
 }
 
 
-#: Exit statuses other than 0.
-STATUS = {"a malformed file": 1, "wrong usage": 2}
-
-
-def without_figures(lines):
-    """Return lines in order of the alphabet, without numbers: times differ, and a pipe is written at other times."""
-    return sorted(re.sub(r"\d+(\.\d+)?", "0", line) for line in lines)
-
-
 @pytest.fixture(scope="module")
-def piped(run_piped):
-    """Return a function that returns the lines that a command writes into files."""
-    return functools.cache(lambda words, columns: without_figures(run_piped(words, columns)))
+def terminal(tmp_path_factory):
+    """Return a function that runs a command on a terminal; it returns the exit status, the text and the last screen."""
+    folder = tmp_path_factory.mktemp("terminal")
+    (folder / "catalogue.yaml").write_text(CATALOGUE)
+    (folder / "data").mkdir()
+    write_dataset(folder / "data/train.txt", small_dataset(200))
+    write_dataset(folder / "data/test.txt", small_dataset(9, seed=7))
+    (folder / "train.jsonl").write_text(as_json(documents(200, 0)))
+    (folder / "more.jsonl").write_text(as_json(documents(30, 1)))
+    environment = os.environ | {
+        "PYTHONPATH": ROOT,
+        "TERM": "xterm",
+        # Every update of every bar is drawn.
+        "TQDM_MININTERVAL": "0",
+        "XMLGP_CACHE_DIR": str(folder / "cache"),
+        "XMLGP_CATALOGUE": str(folder / "catalogue.yaml"),
+    }
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.terminal.server"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def run(words, columns=100, typed=()):
+        print(json.dumps([words, columns, typed]), file=server.stdin, flush=True)
+        status, text = json.loads(server.stdout.readline())
+        screen = pyte.Screen(columns, 200)
+        pyte.Stream(screen).feed(text)
+        assert "Traceback" not in text
+        return status, text, "\n".join(line.rstrip() for line in screen.display).rstrip()
+
+    yield run
+    server.stdin.close()
+    server.wait()
 
 
-#: Widths of terminals, and commands that are tried at all of them: each shows bars or messages of another kind.
-WIDTHS = (100, 40, 20)
-AT_ALL_WIDTHS = ("train", "train on text", "predict on the terminal", "vectorize", "a malformed file")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_ends_and_leaves_no_bar(terminal, name):
+    words, bar = COMMANDS[name]
+    status, text, screen = terminal(words)
+    assert status == 0, text
+    assert bar in text
+    assert not re.search(r"\d+%\||it/s|\^C", screen), screen
 
 
-def terminals():
-    """Yield each command at each width; `make test` takes one width for most commands, each width as often."""
-    for number, name in enumerate(COMMANDS):
-        for place, columns in enumerate(WIDTHS):
-            every_time = name in AT_ALL_WIDTHS or number % len(WIDTHS) == place
-            yield pytest.param(name, columns, marks=[] if every_time else [pytest.mark.exhaustive])
+def test_a_bar_fits_a_narrow_terminal(terminal):
+    status, text, screen = terminal([*TRAIN, "--seed", "3", "--overwrite"], columns=40)
+    assert status == 0
+    drawn = [line for line in re.split(r"[\r\n]|\x1b\[\w", text) if "train: " in line and "%" in line]
+    assert drawn
+    assert max(map(len, drawn)) <= 40
 
 
-@pytest.mark.parametrize(("name", "columns"), list(terminals()))
-def test_a_terminal_shows_bars_and_in_the_end_what_a_pipe_gets(start, piped, name, columns):
-    words, labels = COMMANDS[name]
-    session = start(words, columns=columns)
-    assert session.end() == STATUS.get(name, 0), session.text
-    session.check()
-    assert without_figures(session.messages) == piped(words, columns)
-    shown = " ".join(session.bars)
-    # On narrow terminals labels are cut off.
-    missing = [label for label in labels if label[: columns - 15] not in shown]
-    assert missing == [], shown
+def test_ctrl_c_leaves_one_line_and_the_same_command_resumes(terminal):
+    words = ["train", "data", "long", *SMALL[:-2], "--batch-size", "16", "--epochs", "9999"]
+    status, text, screen = terminal(words, typed=[(r"train: .*epoch", "\x03")])
+    assert status == 128 + signal.SIGINT
+    assert re.search(r"^interrupted; stopped after \d+ of \d+ steps of training; run the same command", screen)
+    status, text, screen = terminal(words, typed=[(r"resuming after \d+ of \d+ steps(.|\n)*train: .*epoch", "\x03")])
+    assert status == 128 + signal.SIGINT, text
+
+
+def test_a_text_that_is_typed_is_answered_at_once(terminal):
+    typed = [("end with Ctrl-D", "red word1\n"), (r'\{"id": 1, "labels"', "\x04")]
+    status, text, screen = terminal(["predict", "text", "-"], 1000, typed)
+    assert status == 0, text
+    assert screen.startswith("reading from the terminal; end with Ctrl-D\nred word1\n")

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from xmlgp.errors import ClusterError, SettingsError
-from xmlgp.runtime.atomic_files import FOLDER_LOCK
 from xmlgp.work import THIS_MACHINE
 from xmlgp.work import cluster as cluster_module
 from xmlgp.work.connection import open_work
@@ -107,7 +106,7 @@ def test_a_worker_that_is_lost_costs_nothing_and_a_lost_scheduler_is_one_sentenc
         os.kill(pid_of(tmp_path, 2), signal.SIGKILL)
         assert [found.tolist() for found in results] == [[i] * LARGE * (i % 2) for i in range(1, 30)]
         # The files of results are removed.
-        assert [file.name for file in work._folder.rglob("*") if file.is_file()] == [FOLDER_LOCK]
+        assert [file.name for file in work._folder.rglob("*") if file.is_file()] == []
         results = work.map(marked, ((i,) for i in range(30, 60)), tmp_path)
         next(results)
         local.close()

@@ -23,7 +23,6 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runs import shards as library
 from xmlgp.runs.shards import ModelLocation, Scoring, score_blocks
 from xmlgp.runs.trained_model import open_predictor
-from xmlgp.runtime.atomic_files import FOLDER_LOCK
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -60,7 +59,7 @@ def test_prediction_gives_the_scores_of_one_process(cluster, files, monkeypatch,
     assert (here.exit_code, there.exit_code) == (0, 0), there.stderr
     assert there.stdout_bytes == here.stdout_bytes
     assert here.stdout.count("\n") > POINTS
-    assert [file.name for file in cluster._folder.iterdir()] == [FOLDER_LOCK]
+    assert [file.name for file in cluster._folder.iterdir()] == []
 
 
 def test_training_that_a_lost_cluster_interrupts_resumes_here_with_the_same_model(cluster, tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.runs.trained_model import open_topics
@@ -89,9 +88,7 @@ def _run(model: str) -> str:
         return f"an interrupted run that cannot be resumed: {with_options(str(error))}"
     if run is None:
         return ""
-    if writer := find_writer(model):
-        return f"a run by {writer}, {run.where} at its last checkpoint"
-    return f"a run that was interrupted {run.where}; run the same command again to resume"
+    return f"an unfinished run, {run.where} at its last checkpoint; run the same command again to resume"
 
 
 def _topics(folder: ModelFolder) -> Iterator[str]:

@@ -24,9 +24,8 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.features import Features
 from xmlgp.data.lines import ByteStream, LineReader
 from xmlgp.errors import XmlgpError
-from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
+from xmlgp.runtime.atomic_files import create_file, temporary_folder
 from xmlgp.runtime.cache_folder import cache_root
-from xmlgp.runtime.locks import lock_holder, temporary_folder
 from xmlgp.runtime.positioned_reads import read_at
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def folder_for_run(kind: str) -> Iterator[Path]:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove what was not used for `UNUSED_SECONDS` from a folder, except locked folders, which a run uses."""
+    """Remove what was not used for `UNUSED_SECONDS` from a folder."""
     for entry in parent.iterdir():
         with contextlib.suppress(OSError):
             unused = time.time() - entry.stat().st_mtime > UNUSED_SECONDS
@@ -103,7 +102,7 @@ def remove_unused(parent: Path) -> None:
                 continue
             if not entry.is_dir():
                 entry.unlink()
-            elif not lock_holder(entry / FOLDER_LOCK):
+            else:
                 shutil.rmtree(entry)
 
 

@@ -346,7 +346,8 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with report_errors_as(path), open(path, "wb") as device, compress(device) as output:
             yield output
     else:
-        with atomic_write(os.path.realpath(path), path) as stream, compress(stream) as output:
+        target = os.path.realpath(path)
+        with report_errors_as(path, target), atomic_write(target) as stream, compress(stream) as output:
             yield output
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from xmlgp.errors import ModelFolderError, ModelInUseError
 from xmlgp.model_folder.arrays import FOLDER, make_model_folder, remove
-from xmlgp.runtime.atomic_files import check_writable
-from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
+from xmlgp.runtime.atomic_files import check_writable, remove_abandoned
+from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock
 
-__all__ = ["LOCK", "find_writer", "lock_model_folder"]
+__all__ = ["LOCK", "lock_model_folder"]
 
 LOCK = ".lock"
 
@@ -29,17 +29,15 @@ def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_lock(path / LOCK))
-        except LockedError as error:
+        except LockedError:
             raise ModelInUseError(
-                f"{path}: {error.holder} is writing this model; wait until it ends, or choose another folder"
+                f"{path}: another process is writing this model; wait until it ends, or choose another folder"
             ) from None
         except NotALockError:
             raise ModelFolderError(f"{path / LOCK}: this is not the lock of a model folder; remove it") from None
         stack.callback(remove, [], make_model_folder(path))
         check_writable(path / FOLDER, path)
+        # No other process writes here, so what is temporary is left by one that was killed.
+        for folder in (path, path / FOLDER):
+            remove_abandoned(folder, age=0)
         yield
-
-
-def find_writer(path: str | PathLike[str]) -> str | None:
-    """Return which process is writing a model folder, in words, or None."""
-    return lock_holder(Path(path) / LOCK)

@@ -23,9 +23,8 @@ from xmlgp.inputs.records import Records, copy_records, group_values, read_recor
 from xmlgp.inputs.source import Labels, Source
 from xmlgp.inputs.training_data import TrainingData
 from xmlgp.inputs.true_labels import Purpose, true_labels
-from xmlgp.runtime.atomic_files import create_file, make_folders, remove_empty, report_errors_as
+from xmlgp.runtime.atomic_files import create_file, make_folders, remove_empty, report_errors_as, temporary_folder
 from xmlgp.runtime.interrupts import uninterruptible
-from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.npy import write_array
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter

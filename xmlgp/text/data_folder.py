@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -13,9 +12,16 @@ from xmlgp.data.locate import locate
 from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.data.streams import check_outputs
-from xmlgp.runtime.atomic_files import check_writable, create_file, make_folders, remove_empty, report_errors_as
+from xmlgp.runtime.atomic_files import (
+    check_writable,
+    create_file,
+    make_folders,
+    remove_empty,
+    report_errors_as,
+    temporary_folder,
+)
 from xmlgp.runtime.interrupts import uninterruptible
-from xmlgp.runtime.locks import hold_lock, temporary_folder
+from xmlgp.runtime.locks import hold_lock
 from xmlgp.runtime.progress import Progress, ignore, silent
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import open_corpus, read_documents
@@ -95,7 +101,7 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
                 with create_file(staged / name, folder / name) as stream:
                     stream.write(content)
             # Of two processes, the later one replaces all files of the other.
-            with hold_lock(folder / LOCK, contextlib.nullcontext), uninterruptible:
+            with hold_lock(folder / LOCK, wait=True), uninterruptible:
                 for old in _of_an_earlier_data_set(folder):
                     old.unlink()
                 # The vectorizer makes the folder one of text: without it, a killed process leaves no mixture of two.

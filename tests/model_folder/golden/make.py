@@ -23,16 +23,8 @@ MODELS = {
         "--label-weights", "--set", "regression_points=0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "indexed": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "-P", "3",
-        "--epochs", "8", "--batch-size", "8",
-    ],
-    "dense": [
-        "--model", "mlgpf", "--inducing", "features", "--label-weights", "--set", "regression_points=0", "-P", "3",
-        "--epochs", "8", "--batch-size", "8",
-    ],
-    "dense-regression": [
-        "--model", "mlgpf", "--inducing", "features", "--label-weights", "-P", "3", "--epochs", "8",
-        "--batch-size", "8",
+        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights",
+        "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
@@ -46,13 +38,9 @@ MODELS = {
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
 
-#: Models of an earlier version, with arrays that their options no longer produce: regression and label weights beside
-#: inducing inputs, a calibration on few points, and a regression with dense features beside words. They are only made
-#: again if they are named.
-EARLIER = {"mlgpf", "weight-space", "dense-regression", "calibrated", "scaled"}
-
-#: The models with dense features beside words.
-DENSE = {"dense", "dense-regression"}
+#: Models of an earlier version, with arrays that their options no longer produce: label weights beside inducing inputs,
+#: a calibration on few points. They are only made again if they are named.
+EARLIER = {"mlgpf", "weight-space", "calibrated", "scaled"}
 
 #: The model with an index of labels, which only models of many labels have otherwise.
 INDEXED = "indexed"
@@ -60,14 +48,7 @@ INDEXED = "indexed"
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
-    if model in DENSE and part == "train":
-        return HERE / "many.txt"
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
-
-
-def dense_options(model, part):
-    """Return the options for the dense features of these points."""
-    return ["--dense", HERE / f"{'many' if part == 'train' else part}.npy"] if model in DENSE else []
 
 
 def xmlgp(*arguments, program=("-m", "xmlgp")):
@@ -89,22 +70,12 @@ def make(models):
     for model in models or [name for name in MODELS if name not in EARLIER]:
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
-        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
+        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]
         program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
         xmlgp("train", data(model, "train"), path, *options, program=program)
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
-            xmlgp(
-                "predict",
-                path,
-                data(model, "test"),
-                "-k",
-                "all",
-                "--with-std",
-                "-q",
-                *out,
-                *dense_options(model, "test"),
-            )
+            xmlgp("predict", path, data(model, "test"), "-k", "all", "--with-std", "-q", *out)
 
 
 if __name__ == "__main__":
