@@ -128,9 +128,9 @@ def test_files_of_other_programs(read, content):
 
 
 MALFORMED = [
-    (b"1:0.5\n2:0.5 1\n", 2, "'1' is not a label:score pair"),
-    (b"7 0.950\t0 0.125\n7 x\n", 2, "label 7 has 'x' instead of a finite decimal number"),
-    (b"7 0.950\t7 0.125\n", 1, "label 7 occurs twice"),
+    (b"1:0.5\n2:0.5 1\n", 2, "'1' is not label:score, a label below"),
+    (b"7 0.950\t0 0.125\n7 x\n", 2, "'7:x' is not label:score"),
+    (b"7 0.950\t7 0.125\n", 1, "a label occurs twice"),
     (b"", 1, "the file is empty"),
     (b"1 2 3\n", 1, "two nonnegative integers `N K`, not '1 2 3'"),
     (b"1 2 Assigned\n", 1, "two nonnegative integers `N K`"),
@@ -138,15 +138,15 @@ MALFORMED = [
     (b"0 2147483648\n", 1, "2147483648 labels are more than the 2147483647 supported"),
     (b"2 3\n1:0.5\n", 3, "the file ends after 1 points, but its first line declares 2"),
     (b"1 3\n1:0.5\n\n2:0.5\n", 4, "the file has more points than the 1 that its first line declares"),
-    (b"2 3\n1:0.5\n3:0.5\n", 3, "label '3' is not below 3"),
-    (b"2 3\n1:0.5\n" + b"9" * 5000 + b":0.5\n", 3, "is not below 3"),
-    (b"2 3\n1:0.5\n2:0.5 1:1 2:0\n", 3, "label 2 occurs twice"),
-    (b"2 3\n1:0.5\n2:nan\n", 3, "label 2 has 'nan' instead of a finite decimal number"),
-    (b"2 3\n1:0.5\n:1\n", 3, "a label is missing"),
-    (b"2 3\n1:0.5\n2 :1\n", 3, "'2' is not a label:score pair"),
+    (b"2 3\n1:0.5\n3:0.5\n", 3, "'3:0.5' is not label:score, a label below 3 and a finite decimal number"),
+    (b"2 3\n1:0.5\n" + b"9" * 5000 + b":0.5\n", 3, "a label below 3"),
+    (b"2 3\n1:0.5\n2:0.5 1:1 2:0\n", 3, "a label occurs twice"),
+    (b"2 3\n1:0.5\n2:nan\n", 3, "'2:nan' is not label:score"),
+    (b"2 3\n1:0.5\n:1\n", 3, "':1' is not label:score"),
+    (b"2 3\n1:0.5\n2 :1\n", 3, "'2' is not label:score"),
     (b"2 3\n1:0.5:1\n2:0.5\n", 3, "'2:0.5' is not label:score:std, like the first pair of the file"),
-    (b"2 3\n1:2:3:4\n\n", 2, "'1:2:3:4' is not a label:score pair"),
-    (b"2 3\n1:0.5\n1:0.5\x0b2:1\n", 3, "is not a label:score pair"),
+    (b"2 3\n1:2:3:4\n\n", 2, "'1:2:3:4' is not label:score"),
+    (b"2 3\n1:0.5\n1:0.5\x0b2:1\n", 3, "is not label:score"),
 ]
 
 
@@ -162,7 +162,7 @@ def test_malformed_files_raise_an_error_with_the_line(read, tmp_path, content, l
 def test_line_number_after_the_first_block(read):
     lines = [b"1:0.123456 2:0.5"] * 200_000
     lines[150_000] = b"1:0.123456 1:0.5"
-    with pytest.raises(ScoresFormatError, match=":150002: label 1 occurs twice"):
+    with pytest.raises(ScoresFormatError, match=":150002: a label occurs twice"):
         read(b"200000 3\n" + b"\n".join(lines))
 
 

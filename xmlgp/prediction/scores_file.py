@@ -27,7 +27,6 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import as_csr
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
-from xmlgp.data.scanner import DECIMAL
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.runtime.progress import Progress, silent
@@ -236,11 +235,7 @@ def _read_blocks(reader: LineReader, N: int | None, K: int) -> Iterator[Scores]:
             text = text.translate(AS_PAIRS)
         block = _parse_block(text, K, columns or 2)
         if block is None:
-            for number, malformed in enumerate(text.split(b"\n"), line):
-                mistake = _mistake(malformed, K, columns or 2)
-                if mistake:
-                    raise ScoresFormatError(path, number, mistake)
-            raise AssertionError("no mistake was found in lines that were not parsed")
+            raise _mistake(text, path, line, K, columns or 2)
         missing -= block.N
         yield block
     if extra := reader.skip_blank_lines():
@@ -297,25 +292,17 @@ def _parse_block(text: bytes, K: int, columns: int) -> Scores | None:
     return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
 
 
-def _mistake(line: bytes, K: int, columns: int) -> str | None:
-    """Return what is wrong with a line, or None."""
-    form = "label:score:std, like the first pair of the file" if columns == 3 else "a label:score pair"
-    seen = set()
-    for pair in line.removesuffix(b"\r").translate(BLANKS).split():
-        label, *numbers = pair.split(b":")
-        if len(numbers) != columns - 1:
-            return f"{quote(pair)} is not {form}"
-        if not label.isdigit():
-            return f"{quote(label)} is not a label: a nonnegative integer" if label else "a label is missing"
-        if float(label) >= K:
-            return f"label {quote(label)} is not below {K}, the number of labels"
-        if float(label) in seen:
-            return f"label {float(label):.0f} occurs twice"
-        seen.add(float(label))
-        for number in numbers:
-            if not DECIMAL.fullmatch(number) or not np.isfinite(float(number)):
-                return f"label {float(label):.0f} has {quote(number)} instead of a finite decimal number"
-    return None
+def _mistake(text: bytes, path: str, first: int, K: int, columns: int) -> ScoresFormatError:
+    """Return the error of the first malformed line of a text whose first line has this number."""
+    lines = enumerate(text.split(b"\n"), first)
+    number, line = next((number, line) for number, line in lines if _parse_block(line + b"\n", K, columns) is None)
+    pairs = line.removesuffix(b"\r").translate(BLANKS).split()
+    wrong = next((pair for pair in pairs if _parse_block(pair + b"\n", K, columns) is None), None)
+    if wrong is None:
+        return ScoresFormatError(path, number, "a label occurs twice")
+    form = "label:score:std, like the first pair of the file" if columns == 3 else "label:score"
+    reason = f"{quote(wrong)} is not {form}, a label below {K} and a finite decimal number"
+    return ScoresFormatError(path, number, reason)
 
 
 def _format(block: Scores) -> bytes:
