@@ -80,23 +80,6 @@ def test_cg_steps_converge_to_the_solution(size):
     np.testing.assert_allclose(weights, problem.solution, rtol=1e-8, atol=1e-9)
 
 
-def test_cg_solutions_with_a_prior_mean_and_precisions_of_each_topic_agree_with_numpy():
-    problem = random_quadratic(exact=True)
-    random = np.random.default_rng(1)
-    system = problem.system
-    shape = problem.weights.shape
-    system.precisions = random.gamma(1.0, size=shape)
-    system.center = random.normal(size=shape)
-    right = problem.features.T @ (problem.counts - problem.shapes) / 2 + system.precisions * system.center
-    expected = np.empty(shape)
-    for t in range(shape[1]):
-        matrix = problem.matrix(t) + np.diag(system.precisions[:, t] - problem.precisions)
-        expected[:, t] = np.linalg.solve(matrix, right[:, t])
-    weights = problem.weights.copy()
-    cg_solve(system, weights, 60)
-    np.testing.assert_allclose(weights, expected, rtol=1e-8, atol=1e-9)
-
-
 @pytest.mark.parametrize("shifted", [False, True])
 def test_cg_samples_have_the_moments_of_the_gaussian(shifted):
     problem = random_quadratic(6, 2, 2, exact=True)

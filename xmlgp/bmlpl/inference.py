@@ -150,9 +150,6 @@ class EM(BMLPLInference):
     """
 
     _warm_up = WARM_UP
-    #: The prior of r is Gamma(1 + a, b): the table counts a, and the rate b.
-    _tables: NDArray[np.floating] | float = 0.0
-    _rates: NDArray[np.floating] | float = parameters.SHAPE_RATE
 
     def __init__(self, problem: Problem, random: np.random.Generator) -> None:
         topics = self._start(problem, random)
@@ -174,16 +171,13 @@ class EM(BMLPLInference):
         self._set_tangent(epoch)
         self._update_weights()
         topics = self._topics()
-        # In learning on, the system has one more row, the mean of the earlier points.
-        N = len(self.activations)
-        m = self._counts[:N]
-        log_odds = self._system.log_odds[:N]
-        activated = expected_activations(m, log_odds, self.shapes, self.activations)
+        m = self._counts
+        activated = expected_activations(m, self._system.log_odds, self.shapes, self.activations)
         _, self._label_counts, log_likelihood = expected_counts(self._positives, topics, self.activations, m)
         value = self._log_posterior(log_likelihood, activated.log_prior, self._log_prior_of_topics(topics))
         if epoch >= self._warm_up:
             most = math.inf if epoch == self._warm_up else SHAPE_RATIO
-            updated = parameters.update_shapes(self.shapes, activated, self._tables, self._rates)
+            updated = parameters.update_shapes(self.shapes, activated)
             self.shapes[:] = updated.clip(self.shapes / most, self.shapes * most)
         return value
 

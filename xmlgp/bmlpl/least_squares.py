@@ -77,8 +77,7 @@ class LeastSquares:
 
     At the current weights it has `log_odds` ψ = X W, `omega` ω and `residuals` κ − ω ψ, the gradient by ψ, all N×T.
     They are allocated once, because allocating them in every step takes longer than filling them. `precisions` are τ,
-    the intercept's last, D+1, or those of each topic, (D+1)×T. With a prior mean of W, `center`, w − center
-    replaces w in the last sum.
+    the intercept's last, D+1.
     """
 
     def __init__(self, design: Design, topic_count: int, dtype: np.dtype[np.floating]) -> None:
@@ -88,7 +87,6 @@ class LeastSquares:
         self.omega: NDArray[np.floating] = np.empty(shape, dtype)
         self.residuals = np.empty(shape, dtype)
         self.precisions = np.empty(design.rows.shape[1], dtype)
-        self.center: NDArray[np.floating] | float = 0.0
         self._image = np.empty(shape, dtype)
 
     def set_tangent(
@@ -103,11 +101,6 @@ class LeastSquares:
         self.set_log_odds(weights)
         polya_gamma_means(counts, self.log_odds, shapes, self.omega, self.residuals)
 
-    @property
-    def precision_matrix(self) -> NDArray[np.floating]:
-        """The precisions, (D+1)×1 or (D+1)×T."""
-        return self.precisions.reshape(len(self.precisions), -1)
-
     def set_log_odds(self, weights: NDArray[np.floating]) -> None:
         """Set the log odds to those at the weights, (D+1)×T."""
         sparse.product(self.design.rows, weights, self.log_odds)
@@ -121,12 +114,12 @@ class LeastSquares:
 def cg_solve(system: LeastSquares, weights: NDArray[np.floating], steps: int) -> None:
     """Take conjugate gradient steps on S_t w_t = Xᵀ κ_t from the current weights, for all topics; update the log odds.
 
-    With a prior mean c_t, Γ⁻¹ c_t is added to the right side. The diagonals of S_t are the preconditioner. No step
+    The diagonals of S_t are the preconditioner. No step
     lowers the quadratic function. The matrices S_t are not formed: a step multiplies X and Xᵀ with matrices of T
     columns. The residuals are overwritten. Source: [B] (18).
     """
     gradient = sparse.product(system.design.columns, system.residuals)
-    gradient -= system.precision_matrix * (weights - system.center)
+    gradient -= system.precisions[:, None] * weights
     for direction, image, lengths in _conjugate_directions(system, gradient, steps):
         _add_multiples(weights, direction, lengths)
         _add_multiples(system.log_odds, image, lengths)
@@ -147,7 +140,7 @@ def cg_sample(
     noise = random.standard_normal(system.omega.shape, dtype)
     noise *= np.sqrt(system.omega)
     total = sparse.product(system.design.columns, noise) + right
-    total += np.sqrt(system.precision_matrix) * random.standard_normal(shape, dtype)
+    total += np.sqrt(system.precisions[:, None]) * random.standard_normal(shape, dtype)
     sample = np.zeros(shape, dtype)
     for direction, _, lengths in _conjugate_directions(system, total, steps, TOLERANCE):
         _add_multiples(sample, direction, lengths)
@@ -162,7 +155,7 @@ def _conjugate_directions(
     It stops after `steps`, or when the preconditioned residuals of all topics have fallen to `tolerance` times their
     initial norm. The gradient is changed in place.
     """
-    precisions = system.precision_matrix
+    precisions = system.precisions[:, None]
     diagonal = sparse.product(system.design.squares, system.omega)
     diagonal += precisions
     scaled = gradient / diagonal
@@ -223,8 +216,8 @@ def cholesky_solve(
     """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
     Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a
-    dense matrix, (D+1)×(D+1); each core has one at a time. It uses ω, but not ψ and the residuals of the system, nor a
-    prior mean. An S_t without a Cholesky factor raises NumericalError.
+    dense matrix, (D+1)×(D+1); each core has one at a time. It uses ω, but not ψ and the residuals of the system.
+    An S_t without a Cholesky factor raises NumericalError.
     """
     design = system.design
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)

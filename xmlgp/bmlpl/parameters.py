@@ -172,22 +172,14 @@ def topic_shares(counts: NDArray[np.floating], frequencies: NDArray[np.integer])
     return shares
 
 
-def update_shapes(
-    shapes: NDArray[np.floating],
-    sums: ActivationSums,
-    tables: NDArray[np.floating] | float = 0,
-    rate: NDArray[np.floating] | float = SHAPE_RATE,
-) -> NDArray[np.floating]:
+def update_shapes(shapes: NDArray[np.floating], sums: ActivationSums) -> NDArray[np.floating]:
     """Return r, T, after an EM step, which never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
 
     r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)). The latent variables are the table counts l ~ CRT(m, r)
     of the Chinese restaurant process, whose mean is r [Ψ(m + r) − Ψ(r)]; given them r has a gamma density. Source: M.
     Zhou, L. Carin, Negative binomial process count and mixture modeling, IEEE TPAMI 37, 2015.
-
-    With another prior, Gamma(1 + a, b), r ← (a + r Σ…) / (b + Σ…). For points that are added to earlier ones, a are the
-    table counts (`tables`) and b (`rate`) is 1 + Σ_n log(1 + e^ψ_nt) of the earlier ones.
     """
-    updated: NDArray[np.float64] = (tables + shapes * sums.digamma) / (rate + sums.softplus)
+    updated: NDArray[np.float64] = shapes * sums.digamma / (SHAPE_RATE + sums.softplus)
     return updated.clip(LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
 
 

@@ -1,1 +1,1 @@
-"""A run: preprocessing, training and learning on into a model folder, interrupted and resumed."""
+"""A run: preprocessing, training and learning into a model folder, interrupted and resumed."""
