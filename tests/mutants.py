@@ -308,7 +308,7 @@ MUTANTS = [
         "xmlgp/gp/posteriors/cholesky.py",
         "d_K_Z = -0.5 * (inverse.T",
         "d_K_Z = -1.0 * (inverse.T",
-        "tests/gp/test_posteriors.py",
+        "tests/gp/test_posteriors.py tests/gp/test_bound.py",
     ),
     Mutant(
         "diagonal-gradient",
@@ -316,7 +316,7 @@ MUTANTS = [
         "xmlgp/gp/posteriors/diagonal.py",
         "(np.diagonal(inverse) - 1 / diagonal)",
         "(np.diagonal(inverse) + 1 / diagonal)",
-        "tests/gp/test_posteriors.py",
+        "tests/gp/test_posteriors.py tests/gp/test_bound.py",
     ),
     Mutant(
         "relevance-gradient",
@@ -360,10 +360,10 @@ MUTANTS = [
     ),
     Mutant(
         "interval-width",
-        "Intervals of shares are as wide as if there were more points.",
+        "Intervals cover 90 %, not 95 %.",
         "xmlgp/metrics/intervals.py",
-        "ratio = float(ndtri(1 - ALPHA / 2)) ** 2 / count",
-        "ratio = float(ndtri(1 - ALPHA / 2)) / count",
+        "stdtrit(count - 1, 1 - ALPHA / 2)",
+        "stdtrit(count - 1, 1 - ALPHA)",
         "tests/metrics/test_intervals.py",
     ),
 ]
