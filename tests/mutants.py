@@ -138,8 +138,8 @@ MUTANTS = [
         "weights-noise-root",
         "Samples of the weights by conjugate gradients have noise of the wrong variance.",
         "xmlgp/bmlpl/least_squares.py",
-        "np.sqrt(system.precision_matrix)",
-        "(system.precision_matrix)",
+        "np.sqrt(system.precisions[:, None])",
+        "(system.precisions[:, None])",
         "tests/bmlpl/test_least_squares.py",
     ),
     Mutant(
