@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         Evaluation,
         Predictions,
         Source,
-        Split,
         TrainedModel,
         compare,
         evaluate,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
         train,
     )
 
-__all__ = ["Comparison", "Evaluation", "Predictions", "Source", "Split", "TrainedModel"]
+__all__ = ["Comparison", "Evaluation", "Predictions", "Source", "TrainedModel"]
 __all__ += ["__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "report"]
 __all__ += ["serve", "split", "train"]
 

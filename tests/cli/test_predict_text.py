@@ -96,7 +96,7 @@ def test_every_kind_of_corpus_and_input_has_the_same_answers(workdir):
 def test_no_documents_get_no_answers(workdir):
     Path("a.gz").write_bytes(gzip.compress(b""))
     assert predicted("a.gz") == ""
-    for name, text in ("a", ""), ("a.jsonl", ""), ("a.csv", ""), ("a.csv", "text,labels\n"), ("a.json", "[]\n"):
+    for name, text in ("a", ""), ("a.jsonl", ""), ("a.csv", ""), ("a.csv", "text,labels\n"):
         Path(name).write_text(text)
         assert predicted(name) == predicted("-", stdin=text) == ""
     assert predicted("a", "--format", "scores") == "0 5\n"

@@ -19,7 +19,7 @@ __all__ = ["documents_of", "in_every_way", "vectorized", "vectorized_by"]
 
 def documents_of(path, options=NO_OPTIONS, **arguments):
     """Return the documents of a corpus at a path."""
-    with open_input(path) as stream:
+    with open_input(path, options.encoding) as stream:
         return list(read_documents(LineReader(stream, str(path), options.encoding), options, **arguments))
 
 
@@ -43,7 +43,7 @@ def in_every_way(path, content, read):
 def vectorized(path, content, analysis=None, options=NO_OPTIONS):
     """Return a corpus with this content, vectorized."""
     path.write_bytes(content)
-    with open_input(path) as stream:
+    with open_input(path, options.encoding) as stream:
         return vectorized_by(LineReader(stream, str(path)), WordCounts(analysis or Analysis(), []), options=options)
 
 

@@ -7,16 +7,7 @@ import shlex
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import (
-    INPUT,
-    NonEmptyPath,
-    Note,
-    OptionValue,
-    corpus_arguments,
-    dense_option,
-    reading_options,
-    source_of,
-)
+from xmlgp.cli.options import INPUT, NonEmptyPath, Note, OptionValue, corpus_arguments, reading_options, source_of
 from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["split"]
@@ -34,44 +25,30 @@ __all__ = ["split"]
     help="The share of test points, below 1, or their number.",
 )
 @click.option(
-    "--stratified", is_flag=True, help="Give each label, also a rare one, the same share of its points in both parts."
-)
-@click.option(
     "--group-column",
-    "groups",
     metavar="NAME",
     help="Keep the documents with the same value in a column or JSON field in one part, such as those of an author.",
 )
 @click.option("--in-order", is_flag=True, help="Take the last points for testing, such as the latest ones.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random choice.")
 @click.option("--overwrite", is_flag=True, help="Replace files in OUT.")
-@dense_option
 @reading_options()
-def split(
-    data: str, out: str, stratified: bool, in_order: bool, progress: Progress, note: Note, **options: OptionValue
-) -> None:
+def split(data: str, out: str, progress: Progress, note: Note, **options: OptionValue) -> None:
     """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
 
-    DATA is what `xmlgp train` takes. OUT gets train and test with the ending of DATA, and `xmlgp train OUT MODEL`
-    and `xmlgp evaluate SCORES OUT` find them. The points are divided at random, unless an option says otherwise.
+    DATA is a file of rows of numbers, CSV, TSV or JSON Lines, as for `xmlgp train`. OUT gets train and test with the
+    ending of DATA, and `xmlgp train OUT MODEL` and `xmlgp evaluate SCORES OUT` find them. The points are divided at
+    random, unless an option says otherwise, and copied as they are, in their order. Names of labels and features beside
+    rows go along.
 
     \b
     Examples:
-      xmlgp split tickets.csv data/tickets --test 0.2 --stratified
+      xmlgp split tickets.csv data/tickets --test 0.2
       xmlgp split notes.jsonl data/notes --group-column author
 
     The options that say where DATA has its texts and labels go to `xmlgp train`, too, and the model then knows them.
-
-    OUT gets the folders train and test of a folder of documents. The points are copied as they are, in their order;
-    files of one kind and compression become files of the same. Names of labels and features beside rows go along.
-
-    With --stratified a label whose share makes a test point, by default one of four points, is nearly always in both
-    parts, which suits measures that count each label alike. Rows that --merge-ids makes one document stay together.
     """
-    if stratified and in_order:
-        raise click.UsageError("--stratified and --in-order exclude each other.")
-    method = "stratified" if stratified else "in-order" if in_order else "random"
     source = source_of(data, options)
-    for file in api.split(source, out, method=method, reporter=Reporter(progress, note), **options).files:
+    for file in api.split(source, out, reporter=Reporter(progress, note), **options):
         click.echo(file)
     note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL', *corpus_arguments()])}`")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from xmlgp.data.file_kinds import COMPRESSED_ENDINGS, compressed_ending
+from xmlgp.data.file_kinds import compressed_ending
 from xmlgp.errors import XmlgpError
 
 __all__ = ["FILTER", "LABELS_OF", "documents_in", "files_beside", "files_read", "locate", "other_part", "part_of"]
@@ -27,7 +27,7 @@ FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
 
 #: Files that show that a folder holds data, not documents.
 OF_DATA = re.compile(
-    rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.(gz|bz2|xz|zst))?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
+    rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
 )
 
 #: Endings of corpora that no other data have.
@@ -35,7 +35,7 @@ CORPUS = r"\.(csv|tsv|jsonl|ndjson|xlsx|parquet)"
 
 #: Other files that are read: corpora, names and dense features beside data, and the files of a model folder.
 OTHERS = re.compile(
-    rf"(train|test){CORPUS}(\.(gz|bz2|xz|zst))?|(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|"
+    rf"(train|test){CORPUS}(\.gz)?|(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|"
     "arrays/.*"
 )
 
@@ -46,7 +46,7 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
     A file or `-` is returned as it is, except that a file of labels alone is replaced by the file of their features, if
     that is beside it. In a folder the file
     is PART.txt, PART.svm, trn_X_Xf.txt or tst_X_Xf.txt, the only `*.PART.svm`, or PART with the ending of a corpus; the
-    training points may also be in the only other `.svm` file. Each may have an ending of `COMPRESSED_ENDINGS`. A folder
+    training points may also be in the only other `.svm` file. Each may have the ending `.gz`. A folder
     of documents is returned as it is, or else the folder PART if that has documents. XmlgpError is raised if a folder
     has no such file, or several.
     """
@@ -154,10 +154,9 @@ def files_read(folder: str | os.PathLike[str]) -> list[Path]:
 
 def _files_by_name(folder: Path) -> dict[str, Path]:
     """Return the files of a folder by their names without the ending of compressed files; plain files are preferred."""
-    order = ("", *COMPRESSED_ENDINGS)
     endings = {file: compressed_ending(file.name) for file in folder.iterdir() if file.is_file()}
-    preferred_last = sorted(endings, key=lambda file: order.index(endings[file]), reverse=True)
-    return {file.name[: len(file.name) - len(endings[file])]: file for file in preferred_last}
+    plain_last = sorted(endings, key=lambda file: len(endings[file]), reverse=True)
+    return {file.name[: len(file.name) - len(endings[file])]: file for file in plain_last}
 
 
 def _is_part(name: str, start: re.Pattern[str], endings: Iterable[str]) -> bool:

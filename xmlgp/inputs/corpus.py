@@ -88,7 +88,6 @@ class Corpus:
             beside=beside,
             waits=self.reader.waits,
             is_text=True,
-            finds_words=vectorizer.finds_words,
         )
 
     def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None], list[int]]:

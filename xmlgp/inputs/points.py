@@ -9,7 +9,6 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows
-from xmlgp.data.spool import Numbering, Spool
 
 __all__ = ["Block", "Identifier", "PointStream", "never"]
 
@@ -47,7 +46,7 @@ class PointStream:
 
     `shape` is N, D, K, where N may not be known yet, None. `labels` are the names of labels; later blocks may add names
     to the first K. `waits` returns whether no more points come for now. `without_words` counts the documents without a
-    known word, if their vectorizer `finds_words`; it is complete once `blocks` has ended.
+    known word; it is complete once `blocks` has ended.
     """
 
     def __init__(
@@ -60,7 +59,6 @@ class PointStream:
         beside: DenseRows | None = None,
         waits: Callable[[], bool] = never,
         is_text: bool = False,
-        finds_words: bool = False,
     ) -> None:
         self._N, self.D, self.K = shape
         self.labels = labels
@@ -70,31 +68,21 @@ class PointStream:
         self.widths = [*widths, *(beside.dense.widths if beside else ())]
         self._blocks = blocks
         self._beside = beside
-        self._finds_words = finds_words
 
     def count(self) -> int:
         """Return the number of points; if only reading tells it, the blocks have neither texts nor identifiers then."""
         if self._N is None:
-            spool = Spool()
-            for block in self._blocks:
-                spool.add(block.points)
-            self._N = spool.N
-            self._blocks = self._of_spool(spool)
+            self._blocks = [Block(block.first, block.points) for block in self._blocks]
+            self._N = sum(block.points.N for block in self._blocks)
         if self._beside:
             self._beside.check(self._N)
         return self._N
-
-    def _of_spool(self, spool: Spool) -> Iterator[Block]:
-        first = 1
-        for points in spool.blocks(Numbering(None, self.D), Numbering(None, self.K)):
-            yield Block(first, points)
-            first += points.N
 
     def blocks(self) -> Iterator[Block]:
         """Yield the points; raise an error if there are not as many rows of dense features `beside` them."""
         start = 0
         for block in self._blocks:
-            if self._finds_words:
+            if self.is_text:
                 self.without_words += int(np.count_nonzero(np.diff(block.points.features.sparse.indptr) == 0))
             if self._beside:
                 self._beside.check(start + block.points.N, more=True)

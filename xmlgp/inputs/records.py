@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
@@ -39,17 +38,16 @@ POINT = re.compile(r"\s*[^\s#]")
 
 
 class Records(NamedTuple):
-    """The records of N points in a file of lines: their labels, N×K, and the line where each starts.
+    """The records of N points in a file of lines: the line where each starts, and the encoding of the lines.
 
-    The lines are in an encoding. A corpus has identifiers. A file with `declared` begins with the number of its points.
+    A file is either a corpus or has rows of numbers, and one that `is_declared` begins with the number of its points.
     """
 
     path: str
-    labels: csr_array
     starts: list[int]
     encoding: str
-    ids: Sequence[Identifier | None] | None = None
-    declared: bool = False
+    is_corpus: bool = False
+    is_declared: bool = False
 
 
 def read_records(source: Source, reporter: Reporter) -> Records:
@@ -62,21 +60,19 @@ def read_records(source: Source, reporter: Reporter) -> Records:
         encoding = points.reader.encoding or "latin-1"  # which keeps all bytes
         first = points.reader.peek_line()
         if isinstance(points, Corpus):
-            labels, _, ids, starts = points.labels(None)
-            return Records(path, labels, starts, encoding, ids)
-        labels = points.labels(None)[0]
-    starts = list(range(2, labels.shape[0] + 2))
+            return Records(path, points.labels(None)[3], encoding, is_corpus=True)
+        N = points.labels(None)[0].shape[0]
     if not is_libsvm(first, strict=False):
-        return Records(path, labels, starts, encoding, declared=True)
+        return Records(path, list(range(2, N + 2)), encoding, is_declared=True)
     with open_input(path) as stream, io.TextIOWrapper(stream, encoding, newline="\n") as lines:
-        return Records(path, labels, [number for number, line in enumerate(lines, 1) if POINT.match(line)], encoding)
+        return Records(path, [number for number, line in enumerate(lines, 1) if POINT.match(line)], encoding)
 
 
 def group_values(
     source: Source, records: Records, column: str, note: Callable[[str], object]
 ) -> Sequence[Identifier | None]:
     """Return the value of a column, or a field, of each document, and note how many have none."""
-    if records.ids is None:
+    if not records.is_corpus:
         raise SettingsError(f"{records.path} has no columns, by which points could be in groups")
     options = (source.corpus or NO_OPTIONS)._replace(id=column)
     try:
@@ -92,15 +88,31 @@ def group_values(
     return values
 
 
-def copy_records(records: Records, is_test: NDArray[np.bool_], folder: Path) -> list[str]:
-    """Copy the records to files in a folder, and return the names of these."""
-    names = []
+def copy_records(
+    records: Records, is_test: NDArray[np.bool_], folder: Path, note: Callable[[str], object]
+) -> list[Path]:
+    """Copy the records to files in a folder, and return these; note how many for testing are copies of others."""
+    files = []
     for path in filter(None, [records.path, other_part(records.path)]):
-        train, test = _part_names(os.path.basename(path))
-        with open_input(path) as stream, open_output(folder / train) as output, open_output(folder / test) as tests:
-            _copy(stream, records._replace(path=path), is_test, [output, tests])
-        names += [train, test]
-    return names
+        with open_input(path, records.encoding) as stream:
+            lines = io.TextIOWrapper(stream, records.encoding, newline="\n").readlines()
+        if not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        bounds = [*(start - 1 for start in records.starts), len(lines)]
+        # Lines without a point follow the point before them.
+        texts = np.array(["".join(lines[start:stop]) for start, stop in pairwise(bounds)], object)
+        head = "".join(lines[: bounds[0]])
+        parts = [texts[~is_test].tolist(), texts[is_test].tolist()]
+        for name, part in zip(_part_names(os.path.basename(path)), parts, strict=True):
+            start = re.sub(r"\d+", str(len(part)), head, count=1) if records.is_declared else head
+            with open_output(folder / name) as output:
+                output.write("".join([start, *part]).encode(records.encoding))
+            files.append(folder / name)
+        copies = sum(map(set(parts[0]).__contains__, parts[1]))
+        if copies and records.is_corpus:
+            have = counted(copies, "document for testing is a copy", "documents for testing are copies")
+            note(f"{path}: {have} of ones for training; --group-column with the column of texts keeps them together")
+    return files
 
 
 def _part_names(name: str) -> list[str]:
@@ -109,31 +121,3 @@ def _part_names(name: str) -> list[str]:
         return [SHORT[part] + name[match.start("ending") :] for part in ("train", "test")]
     ending = re.search(ENDING, name)
     return [part + (ending[0] if ending and ending[0] else ".txt") for part in ("train", "test")]
-
-
-def _copy(stream: BinaryIO, records: Records, is_test: NDArray[np.bool_], outputs: Sequence[BinaryIO]) -> None:
-    """Copy the records of an open file to the outputs for training and for testing."""
-    sides = is_test.astype(int).tolist()
-    point = -1
-    lines = io.TextIOWrapper(stream, records.encoding, newline="\n")
-    with lines, _writers(outputs, records.encoding) as writers:
-        for number, line in enumerate(lines, 1):
-            if point + 1 < len(sides) and records.starts[point + 1] == number:
-                point += 1
-            if point >= 0:
-                # Lines without a point follow the point before them.
-                writers[sides[point]].write(line)
-                continue
-            for side, writer in enumerate(writers):
-                writer.write(re.sub(r"\d+", str(sides.count(side)), line, count=1) if records.declared else line)
-    if point + 1 < len(sides):
-        raise XmlgpError(f"{records.path}: the file has changed while it was read, or its lines cannot be told")
-
-
-@contextlib.contextmanager
-def _writers(outputs: Sequence[BinaryIO], encoding: str) -> Iterator[Sequence[io.TextIOWrapper]]:
-    """Yield what writes text to outputs, which stay open."""
-    writers = [io.TextIOWrapper(output, encoding, newline="") for output in outputs]
-    yield writers
-    for writer in writers:
-        writer.detach()

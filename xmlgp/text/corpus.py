@@ -71,7 +71,7 @@ def open_corpus(
     elif is_table_file(path):
         yield TableFile(path)
     else:
-        with open_input(path) as stream:
+        with open_input(path, options.encoding) as stream:
             yield LineReader(stream, path, options.encoding)
 
 

@@ -34,8 +34,6 @@ class WordCounts:
     `columns` are those of the training corpus, which are the default for other corpora.
     """
 
-    finds_words = True
-
     def __init__(self, analysis: Analysis, words: list[str], columns: Columns | None = None) -> None:
         self.analysis = analysis
         self.words = words
