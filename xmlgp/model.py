@@ -130,14 +130,10 @@ class Model:
     def epochs(self, entry: Mapping[str, Any]) -> str:
         """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".
 
-        An entry of a sweep over the labels has its number as `sweep`, and one of an epoch with dense features beside
-        others, and those after it, as `dense_epoch`: "8 epochs, 8 with dense features and 2 sweeps over the labels".
+        An entry of a sweep over the labels has its number as `sweep`: "8 epochs and 2 sweeps over the labels".
         """
         sweeps = entry.get("sweep", 0)
-        with_dense = entry.get("dense_epoch", 0)
-        text = counted(entry["epoch"] - sweeps - with_dense, self.epoch)
-        if with_dense:
-            text += f", {with_dense} with dense features"
+        text = counted(entry["epoch"] - sweeps, self.epoch)
         return f"{text} and {counted(sweeps, 'sweep')} over the labels" if sweeps else text
 
     def objective_at(self, entry: Mapping[str, Any]) -> str:

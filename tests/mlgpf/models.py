@@ -53,7 +53,7 @@ def model(path, own=True, regressed=False, scaled=True, **chosen):
         parameters |= weights.parameters()
     if regressed:
         scales = random.uniform(0.2, 3, D).astype(np.float32) if scaled else None
-        regression, _ = fit_regression(features, DATASET.labels, scales, features.N)
+        regression, _ = fit_regression(features.sparse, DATASET.labels, scales, features.N)
         parameters |= regression.parameters()
     return write(folder, parameters)
 

@@ -147,7 +147,7 @@ def regression_without(arguments, parameters):
     problem = problem_of(arguments)
     trained, held = calibration_points(problem.settings, problem.labels)
     order = np.concatenate([trained, held])
-    scales, features = np.exp(parameters["latent_weights.log_prior"] / 2), problem.coordinates.weighted(order)
+    scales, features = np.exp(parameters["latent_weights.log_prior"] / 2), problem.coordinates.weighted(order).sparse
     return fit_regression(features, problem.labels[order], scales, len(trained))[1].parameters()
 
 

@@ -153,7 +153,7 @@ def test_regression_uses_all_points_with_the_relevances_of_features(monkeypatch,
     assert len(others) == 15 * held
     order = np.concatenate([trained, others])
     features, labels = (arguments[2].inputs(arguments[0], "float32").weighted(slice(None)), PAIRED.labels[order])
-    expected, _ = fit_regression(features[order], labels, np.exp(relevance / 2), 60)
+    expected, _ = fit_regression(features[order].sparse, labels, np.exp(relevance / 2), 60)
     for name in ("weights", "loadings", "mean"):
         value = getattr(expected, name)
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-3, atol=1e-4 * np.abs(value).max())
@@ -179,7 +179,7 @@ def test_regression_is_fitted_once(monkeypatch, held):
     fits = []
 
     def counted(features, labels, scales, leading, *rest):
-        fits.append((features.N, leading))
+        fits.append((features.shape[0], leading))
         return fit_regression(features, labels, scales, leading, *rest)
 
     monkeypatch.setattr(fitting, "fit_regression", counted)

@@ -1,4 +1,4 @@
-"""Regression on the nearest points against dense formulas: predictions, pooling, added points, arrays of a model."""
+"""Regression on the nearest points against dense formulas: predictions, pooling, arrays of a model."""
 
 import numpy as np
 import pytest
@@ -8,18 +8,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from tests.grids import each_value
-from xmlgp.data.features import Dense, Features
+from xmlgp.data.features import Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.regression import neighbours
 from xmlgp.regression.kernel import DENSE_NOISE
-from xmlgp.regression.neighbours import (
-    MARGIN,
-    NEIGHBOURS,
-    NeighbourPredictions,
-    NeighbourRegression,
-    add_neighbours,
-    fit_neighbours,
-)
+from xmlgp.regression.neighbours import MARGIN, NEIGHBOURS, NeighbourPredictions, NeighbourRegression, fit_neighbours
 from xmlgp.runtime import threads
 
 N, D, E, K = 90, 12, 5, 8
@@ -34,16 +27,17 @@ def few(monkeypatch):
 
 
 def problem(count=N, seed=0, words=D):
-    """Return points with two dense blocks, standardised, of which labels depend on the first one and on words.
+    """Return points with dense columns of several scales, of which labels depend on the first two and on words.
 
     Some points have no words, some no label. The last label is rare.
     """
     random = np.random.default_rng(seed)
     sparse = random.random((count, words)) * (random.random((count, words)) < np.linspace(0.7, 0.1, words))
     sparse[1:3] = 0
-    dense = Dense((random.normal(size=(count, 2)) / np.sqrt(2), random.normal(size=(count, 3)) / np.sqrt(3)))
+    values = random.normal(size=(count, E))
+    dense = 100 + values * [1, 10, 0.1, 1, 1]
     random = np.random.default_rng(1)
-    utilities = dense.arrays[0] @ random.normal(size=(2, K)) + sparse @ random.normal(size=(words, K))
+    utilities = values[:, :2] @ random.normal(size=(2, K)) + sparse @ random.normal(size=(words, K))
     utilities[:, -1] -= 1.5
     return Features(sp.csr_array(sparse.astype(np.float32)), dense), sp.csr_array(utilities > 0.5)
 
@@ -56,18 +50,18 @@ def fitted(words=D, **options):
     return fit_neighbours(*problem(words=words), scales_of(words), **options)
 
 
-def columns_of(features, scales, lengthscales):
+def columns_of(features, fit):
     """Return words and dense features such that the kernel is the exponential of half the squared distance."""
     words = features.sparse.toarray().astype(float)
-    scaled = words * scales
+    scaled = words * fit.scales
     lengths, new_lengths = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (words, scaled))
     scaled *= np.divide(lengths, new_lengths, out=np.zeros_like(lengths), where=new_lengths > 0)
-    return np.hstack([scaled / lengthscales[0], features.dense.values(float) / lengthscales[1:]])
+    return np.hstack([scaled / fit.lengthscales[0], (features.dense - fit.center) / fit.lengthscales[1:]])
 
 
 def expected_predictions(points, features, targets, fit):
     """Return the predictions by scikit-learn, one point after the other."""
-    rows, others = (columns_of(some, fit.scales, fit.lengthscales) for some in (points, features))
+    rows, others = (columns_of(some, fit) for some in (points, features))
     result = np.empty((len(rows), targets.shape[1]))
     for i, row in enumerate(rows):
         nearest = np.argsort(np.square(others - row).sum(axis=1))[: neighbours.NEAREST]
@@ -98,31 +92,26 @@ def test_a_point_has_the_predictions_that_it_has_among_others_on_any_number_of_c
     assert predictions.predict(points[:0]).shape == (0, K)
 
 
-@each_value(scale=[1, 3], words=[D, 0])
-def test_the_mean_logarithm_of_covariances_is_minus_one_in_equal_shares(scale, words):
+@each_value(words=[D, 0])
+def test_the_mean_logarithm_of_covariances_is_minus_one_in_equal_shares(words):
     features, labels = problem(words=words)
-    features.dense.arrays[0][:] *= scale
     fit = fit_neighbours(features, labels, scales_of(words))
-    columns = columns_of(features, fit.scales, fit.lengthscales)
     shares = [
         -0.5 * np.square(block[:, None] - block[None]).sum(axis=2).mean()
-        for block in np.split(columns, [words, words + 2], axis=1)
+        for block in np.split(columns_of(features, fit), [words, words + 2], axis=1)
     ]
-    np.testing.assert_allclose(shares, [-1 / 3] * 3 if words else [0, -0.5, -0.5], rtol=1e-4)
+    np.testing.assert_allclose(shares, [-1 / 2, -1 / 5, -3 / 10] if words else [0, -2 / 5, -3 / 5], rtol=1e-4)
 
 
-def test_blocks_whose_points_are_equal_and_values_that_are_large_are_no_obstacle():
+def test_columns_that_are_equal_and_values_that_are_large_are_no_obstacle():
     features, labels = problem()
-    features.dense.arrays[0][:] = 7
-    features.dense.arrays[1][3] = 1e30
-    fit = fit_neighbours(features, labels, None)
-    assert list(fit.lengthscales[1:3]) == [1, 1]
-    more = add_neighbours(
-        fit, Features(features.sparse[:2], Dense((np.ones((2, 2)), np.full((2, 3), 3e38)))), labels[:2]
-    )
-    for regression in (fit, more):
-        assert np.isfinite(regression.features.dense.arrays[0]).all()
-        assert np.isfinite(NeighbourPredictions(regression).predict(features).toarray()).all()
+    features.dense[:, 0] = 7
+    features.dense[3, 1] = 1e30
+    fit = fit_neighbours(features, labels, scales_of())
+    assert np.isfinite(fit.features.dense).all()
+    points = Features(features.sparse[:2], np.full((2, E), 3e38))
+    for some in (features, points):
+        assert np.isfinite(NeighbourPredictions(fit).predict(some).toarray()).all()
 
 
 def pooled(mean, weight, predicted):
@@ -165,16 +154,13 @@ def test_labels_of_points_are_those_with_predictions_and_then_minus_one():
 
 def test_at_most_so_many_points_are_kept(monkeypatch):
     monkeypatch.setattr(neighbours, "MOST", 40)
-    features, labels = problem()
-    fit = fitted()
-    for regression in (fit, add_neighbours(fit, features, labels)):
-        assert regression.features.N == regression.targets.shape[0] == 40
-        # Points have their own labels.
-        values = regression.features.dense.arrays[0]
-        stored = (features.dense.values() / regression.lengthscales[1:]).astype(np.float16)
-        rows = [int(np.flatnonzero((stored == row).all(axis=1))[0]) for row in values]
-        np.testing.assert_array_equal(regression.targets.toarray(), labels.toarray()[rows])
-        assert max(rows) > 50
+    (features, labels), fit = problem(), fitted()
+    assert fit.features.N == fit.targets.shape[0] == 40
+    # Points have their own labels.
+    stored = (features.dense - fit.center) / fit.lengthscales[1:]
+    rows = [int(np.abs(stored - row).max(axis=1).argmin()) for row in fit.features.dense]
+    np.testing.assert_array_equal(fit.targets.toarray(), labels.toarray()[rows])
+    assert max(rows) > 50
 
 
 def are_valid(parameters):
@@ -186,7 +172,6 @@ def test_arrays_of_a_model_give_the_same_predictions():
     fit, (points, _) = fitted(), problem(30, 7)
     parameters = fit.parameters()
     assert are_valid(parameters)
-    assert "neighbours.targets" not in parameters
     assert parameters["neighbours.dense"].dtype == np.float16
     result, expected = (
         NeighbourPredictions(regression).predict(points).toarray()
@@ -203,6 +188,8 @@ def test_arrays_of_a_model_give_the_same_predictions():
         ("dense", np.zeros((N, E + 1), np.float16)),
         ("dense", np.zeros((N - 1, E), np.float16)),
         ("dense", np.zeros((N, E), np.int32)),
+        ("center", None),
+        ("center", np.zeros(E + 1)),
         ("scales", None),
         ("scales", np.ones(D + 1, np.float32)),
         ("lengthscales", np.ones(E, np.float32)),
@@ -210,7 +197,6 @@ def test_arrays_of_a_model_give_the_same_predictions():
         ("indptr", np.zeros(N + 1, np.int64)),
         ("labels", None),
         ("label_indptr", np.zeros(N, np.int64)),
-        ("targets", np.ones(3, np.float32)),
         ("weight", None),
         ("weight", np.zeros(())),
         ("weight", np.ones(())),

@@ -15,7 +15,7 @@ from xmlgp.preprocess.weighting import weigh
 from xmlgp.regression import fitting, kernel
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.kernel import CrossCovariance
-from xmlgp.regression.regression import RegressionPredictions, scaled_features
+from xmlgp.regression.regression import RegressionPredictions, scaled
 from xmlgp.runtime import threads
 
 N, D, K = 60, 25, 7
@@ -54,7 +54,7 @@ def centred(labels):
 
 def fitted(features, labels, leading=None):
     """Return the regression on all points."""
-    return fit_regression(Features(features), labels, None, leading or labels.shape[0])[0]
+    return fit_regression(features, labels, None, leading or labels.shape[0])[0]
 
 
 def prediction(regression, points):
@@ -98,7 +98,7 @@ def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
     monkeypatch.setattr(fitting, "RANK", rank)
     features, labels = problem()
     alone = fitted(features, labels)
-    whole, first = fit_regression(Features(features), labels, None, leading)
+    whole, first = fit_regression(features, labels, None, leading)
     for fit in (whole, first):
         np.testing.assert_array_equal(fit.loadings, alone.loadings)
         np.testing.assert_array_equal(fit.mean, alone.mean)
@@ -114,7 +114,7 @@ def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
 def test_loadings_are_singular_vectors(monkeypatch):
     monkeypatch.setattr(fitting, "RANK", 5)
     features, labels = problem(N, 90)
-    _, _, _, weights, loadings, mean, _ = fitted(features, labels)
+    _, _, weights, loadings, mean = fitted(features, labels)
     _, singular, vectors = np.linalg.svd(centred(labels))
     assert singular[5] < 0.99 * singular[4]  # so that the fifth vector is unique
     np.testing.assert_allclose(np.abs(np.sum(loadings * vectors[:5].T, axis=0)), 1, atol=1e-4)
@@ -170,9 +170,9 @@ def test_scaled_features_keep_the_lengths_of_points(dtype):
     dense = random.random((9, 6)) * (random.random((9, 6)) < 0.5)
     dense[3] = 0
     scales = random.uniform(0.1, 5, 6).astype(np.float32)
-    result = scaled_features(Features(sp.csr_array(dense.astype(dtype))), scales).sparse.toarray()
-    scaled = dense * scales
-    lengths, expected_lengths = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (scaled, dense))
-    expected = np.divide(scaled * expected_lengths, lengths, out=np.zeros_like(scaled), where=lengths > 0)
+    result = scaled(sp.csr_array(dense.astype(dtype)), scales).toarray()
+    products = dense * scales
+    lengths, expected_lengths = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (products, dense))
+    expected = np.divide(products * expected_lengths, lengths, out=np.zeros_like(products), where=lengths > 0)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
     assert result.dtype == np.float32

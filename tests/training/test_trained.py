@@ -42,15 +42,6 @@ def test_intervals_follow_the_values():
     )
 
 
-def test_gains_of_dense_features_have_intervals():
-    measured = HeldOut(300, 60.0, 40.0, 30.0, 0.087, 0.027, (0.9, 0.0), 0.9)
-    measured = measured._replace(dense_intervals=(Interval(0.14, 1.66), Interval(0, 0), Interval(0.14, 1.66)))
-    assert measured.worth_of_dense(["encoder", "dense 1"]) == (
-        "what dense features add to the nDCG@5 of 300 held-out points: encoder +0.9 [+0.1, +1.7], dense 1 nothing, it "
-        "is dropped"
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [

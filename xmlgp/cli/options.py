@@ -423,23 +423,13 @@ def vocabulary_options(command: Function) -> Function:
     return add_options(command, VOCABULARY)
 
 
-def dense_option(command: Function) -> Function:
-    """Add `--dense`; the command gets the files as `dense`, a tuple, or None."""
-
-    @click.option(
-        "--dense",
-        type=NonEmptyPath(),
-        multiple=True,
-        metavar="FILE",
-        help="Dense features beside those of DATA, such as embeddings. FILE has a row for each point: .npy, or "
-        ".npz with one array or a CSR matrix. Give it again for another block.  [default: those in data.yaml of a "
-        "folder DATA]",
-    )
-    @functools.wraps(command)
-    def wrapped(dense: tuple[str, ...], **options: OptionValue) -> object:
-        return command(dense=dense or None, **options)
-
-    return wrapped
+dense_option = click.option(
+    "--dense",
+    type=NonEmptyPath(),
+    metavar="FILE",
+    help="Dense features beside those of DATA, such as embeddings: a .npy file with a row for each point. They are "
+    "used by the regression on the nearest training points.",
+)
 
 
 def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:

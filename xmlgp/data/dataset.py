@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Dense, Features, Rows, stack_rows
+from xmlgp.data.features import Features, Rows, row_blocks, stack_rows
 from xmlgp.errors import SettingsError
 
 __all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack", "widened"]
@@ -75,18 +75,19 @@ class Dataset:
                 digest.update(np.ascontiguousarray(array, dtype).data)
         values = self.features.sparse.data
         digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
-        if dense := self.features.dense:
-            digest.update(repr(dense.widths).encode())
-            for rows in dense.chunks():
-                digest.update(dense[rows].values("<f8" if dense.dtype == np.float64 else "<f4").data)
+        dense = self.features.dense
+        if dense is not None:
+            digest.update(repr(dense.shape[1]).encode())
+            for rows in row_blocks(dense):
+                digest.update(np.ascontiguousarray(dense[rows], "<f8" if dense.dtype == np.float64 else "<f4").data)
         return digest.hexdigest()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """N, D, K, the widths of dense blocks, if any, and the fingerprint, which are stored in a model folder."""
+        """N, D, K, the number of dense features, if any, and the fingerprint, which are stored in a model folder."""
         facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
-        if widths := self.features.widths:
-            facts["dense"] = widths
+        if self.features.width:
+            facts["dense"] = self.features.width
         return facts | {"fingerprint": self.fingerprint}
 
     def rows(self, selection: Rows) -> Dataset:
@@ -131,15 +132,13 @@ def check_sizes(dataset: Dataset, D: int, K: int, path: str | None = None) -> No
             )
 
 
-def no_points(D: int, K: int, widths: Sequence[int] = ()) -> Dataset:
-    """Return a `Dataset` of D features, dense blocks of some widths and K labels, without points."""
+def no_points(D: int, K: int, width: int = 0) -> Dataset:
+    """Return a `Dataset` of D features, perhaps dense ones, and K labels, without points."""
     empty = np.empty(0, np.int32)
     start = np.zeros(1, np.int32)
-    features = Features(as_csr(np.empty(0, np.float32), empty, start, D))
-    if widths:
-        # The smallest type, so that points that follow keep theirs.
-        features = features.beside(Dense(tuple(np.empty((0, width), np.float16) for width in widths)))
-    return Dataset(features, as_csr(None, empty, start, K))
+    # The smallest type, so that points that follow keep theirs.
+    dense = np.empty((0, width), np.float16) if width else None
+    return Dataset(Features(as_csr(np.empty(0, np.float32), empty, start, D), dense), as_csr(None, empty, start, K))
 
 
 def stack(datasets: Sequence[Dataset]) -> Dataset:

@@ -15,14 +15,7 @@ from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.estimators.estimator import Estimator
-from xmlgp.estimators.features import (
-    FeaturesLike,
-    MatrixLike,
-    check_feature_count,
-    count_features,
-    split_features,
-    unlabelled,
-)
+from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features, unlabelled
 from xmlgp.estimators.labels import read_labels
 from xmlgp.inputs.memory import check_columns, columns_of
 from xmlgp.inputs.source import DenseFeatures
@@ -54,24 +47,21 @@ class Classifier(Estimator):
         return np.broadcast_to([0, 1], (self.model_.data["K"], 2))
 
     def fit(
-        self, X: FeaturesLike, y: MatrixLike, client: Client | None = None, *, dense: DenseFeatures | None = None
+        self, X: MatrixLike, y: MatrixLike, client: Client | None = None, *, dense: DenseFeatures | None = None
     ) -> Self:
         """Train on points and their labels; return the estimator itself.
 
         Parameters
         ----------
-        X : array, sparse matrix, DataFrame, list of blocks or None, N×D
-            Features, weighted like counts of words. A list of matrices is X followed by dense features, and a column of
-            arrays in a DataFrame is dense too. An array or DataFrame such as embeddings is dense as a whole: more than
-            half of its numbers are not zero, and some are negative. This holds if the model takes dense features: an
-            `MLGPFClassifier` with the default `kernel` and `inducing`. `fit` decides what is dense; later points
-            follow, whatever their values.
+        X : array, sparse matrix or DataFrame, N×D
+            Features, weighted like counts of words.
         y : array, sparse matrix or DataFrame, N×K
             Nonzero where a point has a label. A DataFrame names its labels by its columns.
         client : distributed.Client, optional
             The client of a Dask cluster to train on.
-        dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
-            Dense features of the points, N×E, beside X, such as embeddings. Without other features, X is None.
+        dense : array or path of a .npy file, N×E, optional
+            Dense features of the points beside X, such as embeddings, for the regression on the nearest points of an
+            `MLGPFClassifier` with the default `kernel` and `inducing`.
 
         Raises
         ------
@@ -81,10 +71,9 @@ class Classifier(Estimator):
         points = self._points(X, y, dense)
         with open_work(client=client) as work:
             self._fit(points, work)
-        self._dense_columns = columns_of(split_features(X, dense).X, "feature")
         return self
 
-    def decision_function(self, X: FeaturesLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
+    def decision_function(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
         """Return the utilities of all labels, or the log odds of an `MLGPFClassifier`, N×K."""
         return self._decide(self._features_of_fit(X, dense))
 
@@ -93,7 +82,7 @@ class Classifier(Estimator):
         return self._score(features, "utility")
 
     def predict_proba(
-        self, X: FeaturesLike, client: Client | None = None, *, dense: DenseFeatures | None = None
+        self, X: MatrixLike, client: Client | None = None, *, dense: DenseFeatures | None = None
     ) -> NDArray[np.floating]:
         """Return the probabilities of all labels, N×K, perhaps computed on the Dask cluster of a client."""
         features = self._features_of_fit(X, dense)
@@ -104,7 +93,7 @@ class Classifier(Estimator):
             probabilities: NDArray[np.floating] = predictions.matrix().toarray()
         return probabilities
 
-    def predict(self, X: FeaturesLike, *, dense: DenseFeatures | None = None) -> NDArray[np.int_]:
+    def predict(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.int_]:
         """Return 1 where a label is assigned, N×K: where its probability is above one half."""
         with self._threads():
             scores = self._assigned(self._features_of_fit(X, dense)).matrix()
@@ -115,7 +104,7 @@ class Classifier(Estimator):
 
     def score(
         self,
-        X: FeaturesLike,
+        X: MatrixLike,
         y: MatrixLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -141,19 +130,14 @@ class Classifier(Estimator):
         return api.predict(self.model_, unlabelled(features), threshold=threshold, k=count, output="probability")
 
     def _points(
-        self, X: FeaturesLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False
+        self, X: MatrixLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False
     ) -> TrainingData:
         """Return points with labels, and with names if they are DataFrames, for the fitted model or a new one."""
-        X, blocks = split_features(X, dense)
-        if fitted and not self.model_.data["D"]:
-            # The model has no names of dense features.
-            features = self._features_of_fit(X, blocks)
-        else:
-            features = self._features(X, blocks, fitted)
-            if fitted and X is not None:
-                check_feature_count(self, count_features(features), more=True)
+        features = read_features(X, dense, self.feature_dtype)
+        if fitted:
+            check_feature_count(self, features.D, more=True)
         dataset = Dataset(features, read_labels(self, y, features.N))
-        names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.D else None)
+        names = Names(columns_of(y, "label"), columns_of(X, "feature"))
         return TrainingData(dataset, REPOSITORY, names)
 
     def __sklearn_tags__(self) -> Tags:

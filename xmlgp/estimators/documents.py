@@ -1,4 +1,4 @@
-"""Read the documents X of a tagger: texts or features, perhaps with dense features."""
+"""Read the documents X of a tagger: texts or features."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.errors import SettingsError
-from xmlgp.estimators.classifier import Classifier
-from xmlgp.estimators.features import FeaturesLike, SplitFeatures, split_features
+from xmlgp.estimators.features import MatrixLike
 from xmlgp.estimators.rows import has_texts, rows_of
-from xmlgp.inputs.kinds import is_matrix
-from xmlgp.inputs.source import DenseFeatures
 
-__all__ = ["Documents", "NameLists", "check_no_table", "split_documents"]
+__all__ = ["Documents", "NameLists", "check_no_table"]
 
 #: Texts, or their features.
-Documents: TypeAlias = "Iterable[str] | FeaturesLike"
+Documents: TypeAlias = "Iterable[str] | MatrixLike"
 
 #: Rows in which texts are recognised.
 ROWS = 100
@@ -29,22 +26,6 @@ class NameLists(list[list[str]]):
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.object_]:
         return np.fromiter(self, object, len(self))
-
-
-def split_documents(
-    X: Documents, dense: DenseFeatures | None, classifier: Classifier, of_texts: bool = False, fitted: bool = False
-) -> SplitFeatures:
-    """Return documents and their dense blocks, for the fitted model of a classifier or a new one.
-
-    Those that must be texts (`of_texts`) are returned as they are. In a DataFrame with dense features, a single other
-    column has the texts.
-    """
-    table, blocks = split_features(X, dense)
-    if blocks and hasattr(table, "iloc") and table.shape[1:] == (1,) and table.dtypes.iloc[0].kind == "O":
-        table = table.iloc[:, 0]
-    if not of_texts and is_matrix(table):
-        return classifier._split(table, blocks, fitted)
-    return SplitFeatures(table, blocks)
 
 
 def check_no_table(X: Any) -> None:

@@ -12,21 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from xmlgp import api
 from xmlgp.data.features import Features
-from xmlgp.estimators.features import (
-    FeaturesLike,
-    SplitFeatures,
-    check_feature_count,
-    count_features,
-    is_dense,
-    read_features,
-    split_features,
-)
+from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
-from xmlgp.inputs.source import DenseFeatures, check_widths
+from xmlgp.inputs.source import DenseFeatures, check_width
 from xmlgp.inputs.training_data import TrainingData
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
@@ -87,7 +79,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     parameters_, history_, names_
         `parameters`, `history` and `names` of `model_`.
     n_features_in_ : int
-        Number of features, D; if there are dense features alone, their number, E.
+        Number of features, D.
     feature_names_in_ : ndarray of str, D
         The names of the columns of X, or those of the features in a model folder; missing if there are none. A
         DataFrame with other columns, or in another order, raises a ValueError, as in scikit-learn.
@@ -110,9 +102,6 @@ class Estimator(ClassifierMixin, BaseEstimator):
     history_: list[dict[str, Any]] = _of_model("history")
     names_: Names = _of_model("names")
 
-    #: The names of the columns of an X that is dense, which a model folder does not keep.
-    _dense_columns: list[str] | None = None
-
     def __init_subclass__(cls, model: Model | None = None, **options: object) -> None:
         super().__init_subclass__(**options)
         if model:
@@ -125,18 +114,16 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """The number of features, D; if there are dense features alone, their number, E."""
-        points = self.model_.known
-        return points.D or sum(points.widths)
+        """The number of features, D."""
+        return self.model_.known.D
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
         """The names of the features; missing if there are none, or if they are the words of texts."""
         names = self.names_
-        columns = names.features if self.model_.data["D"] else self._dense_columns
-        if columns is None or names.vectorizer:
+        if names.features is None or names.vectorizer:
             raise AttributeError("the features have no names")
-        return np.array(columns, object)
+        return np.array(names.features, object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
@@ -175,38 +162,17 @@ class Estimator(ClassifierMixin, BaseEstimator):
         with self._threads():
             return self.model_.predictor.score(features, output)[0]
 
-    def _split(self, X: FeaturesLike, dense: DenseFeatures | None, fitted: bool = False) -> SplitFeatures:
-        """Return X and its dense blocks, the first of which is X itself if it is dense.
-
-        For a new model, the values of X decide that; for the fitted one, whether all of its features are dense.
-        """
-        split = split_features(X, dense)
-        if split.X is None:
-            return split
-        if fitted:
-            has_dense = not self.model_.data["D"]
-        else:
-            has_dense = self.model.takes_dense(self._settings((1, 1, 1))) and is_dense(split.X)
-        return SplitFeatures(None, [check_array(split.X, accept_sparse="csr"), *split.dense]) if has_dense else split
-
-    def _features(self, X: FeaturesLike, dense: DenseFeatures | None = None, fitted: bool = False) -> Features:
-        """Return the features of points, for the fitted model or a new one."""
-        return read_features(self._split(X, dense, fitted), self.feature_dtype)
-
-    def _features_of_fit(self, X: FeaturesLike, dense: DenseFeatures | None = None) -> Features:
+    def _features_of_fit(self, X: MatrixLike, dense: DenseFeatures | None = None) -> Features:
         """Return the features of points; raise an error if they are not those that the estimator was fitted to."""
         check_is_fitted(self)
-        X, blocks = split_features(X, dense)
-        if X is not None and not sp.issparse(X):  # a sparse matrix has no names
+        if not sp.issparse(X):  # a sparse matrix has no names
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        features = self._features(X, blocks, fitted=True)
-        # If all features are dense, the widths of several blocks are checked one by one.
-        if X is not None and (self.model_.data["D"] or not blocks):
-            check_feature_count(self, count_features(features))
+        features = read_features(X, dense, self.feature_dtype)
+        check_feature_count(self, features.D)
         self._check_features(features)
         return features
 
     def _check_features(self, features: Features) -> None:
         """Raise SettingsError if features do not fit the fitted model."""
         self.model_.predictor.check(features.D)
-        check_widths(features.widths, self.model_.known.widths, "X")
+        check_width(features.width, self.model_.known.E, "X")

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator, RandomState
-from xmlgp.estimators.features import MatrixLike
+from xmlgp.estimators.features import MatrixLike, read_features
 from xmlgp.estimators.labels import check_given
 from xmlgp.gpc.record import GPC
 from xmlgp.inputs.memory import columns_of
@@ -73,7 +73,7 @@ class GPCClassifier(Estimator, model=GPC):
             With two different values, otherwise there is a ValueError.
         """
         check_given(self, y)
-        features = self._features(X)
+        features = read_features(X, None, self.feature_dtype)
         names = Names(None, columns_of(X, "feature"))
         values = column_or_1d(y, warn=True)
         check_consistent_length(features.sparse, values)

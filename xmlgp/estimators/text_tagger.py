@@ -18,9 +18,9 @@ from xmlgp import api
 from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier
-from xmlgp.estimators.documents import Documents, NameLists, check_no_table, split_documents
+from xmlgp.estimators.documents import Documents, NameLists, check_no_table
 from xmlgp.estimators.estimator import RandomState, load_estimator
-from xmlgp.estimators.features import check_feature_count, split_features, unlabelled
+from xmlgp.estimators.features import check_feature_count, unlabelled
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator
@@ -78,8 +78,7 @@ class TextTagger(BaseEstimator):
     -----
     Every X is a list, an array or a series of texts, or, without a vectorizer, a matrix of features, N×D, so that the
     tagger can be the last step of a pipeline. A tagger that was fitted on texts also takes a matrix of the counts of
-    its words. Each method that takes X also takes `dense`, the dense features of the documents, as for `fit`. A
-    DataFrame may have them too: X is then its column of texts, and its columns of arrays are dense features.
+    its words. Each method that takes X also takes `dense`, the dense features of the documents, as for `fit`.
     """
 
     def __init__(
@@ -117,13 +116,13 @@ class TextTagger(BaseEstimator):
 
         Parameters
         ----------
-        X : list of str, matrix N×D, DataFrame or None
-            The documents. Whether a matrix has dense features is decided as by `MLGPFClassifier.fit`.
+        X : list of str or matrix N×D
+            The documents.
         y : list of list of str
             The names of the labels of each document, or an empty list. Whitespace around a name is removed; an empty
             name is ignored.
-        dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
-            Dense features of the documents, N×E, beside X, such as embeddings. Without other features, X is None.
+        dense : array or path of a .npy file, N×E, optional
+            Dense features of the documents beside X, such as embeddings; see `MLGPFClassifier.fit`.
 
         Raises
         ------
@@ -144,22 +143,15 @@ class TextTagger(BaseEstimator):
         tagger_params = {"random_state": self.random_state, "n_jobs": self.n_jobs}
         overrides = {name: value for name, value in tagger_params.items() if value is not None}
         classifier = clone(template).set_params(**overrides)
-        documents, blocks = split_documents(X, dense, classifier, self.vectorizer is not None)
-        documents, names = self._vectorize(documents)
-        points = Source(documents, y, blocks).numbered(names, extend=True)
+        points = Source(X, y, dense).numbered(self._names_for(X), extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
 
-    def _vectorize(self, X: Any) -> tuple[Any, Names]:
-        """Return the sparse features of documents, and the names of a new model, which has no labels yet.
-
-        Texts whose words are to be counted are returned as they are, with names whose vectorizer counts them.
-        """
+    def _names_for(self, X: Any) -> Names:
+        """Return the names of a new model, which has no labels yet, with a vectorizer that counts words of texts."""
         vectorizer = Analysis() if self.vectorizer is None else self.vectorizer
-        is_text = not (X is None or is_matrix(X))
-        if X is None:
-            return None, Names([])
+        is_text = not is_matrix(X)
         if not isinstance(vectorizer, Analysis):
             advice = "put other vectorizers before a classifier in a Pipeline"
             raise SettingsError(f"vectorizer must be an Analysis, not {excerpt(vectorizer)}; {advice}")
@@ -167,7 +159,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         vectorizer.check()
         check_no_table(X)
-        return X, Names([], None, WordCounts(vectorizer, []) if is_text else None)
+        return Names([], None, WordCounts(vectorizer, []) if is_text else None)
 
     def suggest(
         self, X: Documents, k: int | None = 5, threshold: float | None = None, *, dense: DenseFeatures | None = None
@@ -307,19 +299,13 @@ class TextTagger(BaseEstimator):
 
     def _source(self, X: Documents, y: LabelNames | None, dense: DenseFeatures | None) -> Source:
         """Return documents as the fitted classifier takes them, with the names of their labels and dense features."""
-        documents, blocks = split_documents(X, dense, self.classifier_, fitted=True)
-        if documents is not None:
-            check_no_table(documents)
-        return Source(documents, y, blocks)
-
-    def _check_feature_count(self, X: Documents, dense: DenseFeatures | None) -> None:
-        """Check the width of a matrix by `check_feature_count`, if the tagger was fitted to a matrix."""
-        if self.vectorizer_ is None and is_matrix(X) and not split_features(X, dense).dense:
-            check_feature_count(self, X.shape[1])
+        check_no_table(X)
+        return Source(X, y, dense)
 
     def _features(self, X: Documents, dense: DenseFeatures | None) -> Features:
         """Return the features of documents, for the fitted model."""
-        self._check_feature_count(X, dense)
+        if self.vectorizer_ is None and is_matrix(X):
+            check_feature_count(self, X.shape[1])
         features = self._source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
         self.classifier_._check_features(features)
         return features

@@ -58,7 +58,7 @@ class Corpus:
         """Return the documents for a model that does not change; labels unknown to it follow its own, with names."""
         stream = self.stream(known, True, None)
         D = known.D
-        blocks = [no_points(D, stream.K, stream.widths), *(block.points for block in stream.blocks())]
+        blocks = [no_points(D, stream.K), *(block.points for block in stream.blocks())]
         K = len(stream.labels or ())
         dataset = stack([Dataset(block.features, widened(block.labels, K)) for block in blocks])
         return TrainingData(dataset, REPOSITORY, known.names._replace(labels=stream.labels))

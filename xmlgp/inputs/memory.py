@@ -102,7 +102,7 @@ class InMemory:
         added = len(names.labels) - len(known.names.labels) if names.labels and known.names.labels else 0
         K = dataset.K - max(0, added)
         block = Block(1, dataset, texts, ids)
-        return PointStream((dataset.N, dataset.D, K), [block], labels=names.labels, widths=dataset.features.widths)
+        return PointStream((dataset.N, dataset.D, K), [block], labels=names.labels, E=dataset.features.width)
 
     def numbered(self, names: Names, extend: bool, same: Mapping[str, str] | None = None) -> TrainingData:
         """Return the points with words and labels numbered by `names`; new names of labels are appended to these.

@@ -55,7 +55,7 @@ class PointStream:
         blocks: Iterable[Block],
         *,
         labels: list[str] | None = None,
-        widths: Sequence[int] = (),
+        E: int = 0,
         beside: DenseRows | None = None,
         waits: Callable[[], bool] = never,
         is_text: bool = False,
@@ -65,7 +65,7 @@ class PointStream:
         self.waits = waits
         self.is_text = is_text
         self.without_words = 0
-        self.widths = [*widths, *(beside.dense.widths if beside else ())]
+        self.E = beside.array.shape[1] if beside else E
         self._blocks = blocks
         self._beside = beside
 

@@ -6,18 +6,16 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
-
-from scipy.sparse import csr_array
+from typing import Protocol, TypeAlias
 
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.dense_files import DenseRows, as_list, dense_in_folder, read_dense
+from xmlgp.data.dense_files import DenseRows, read_dense
 from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate, splits_beside
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.inputs.corpus import Corpus
-from xmlgp.inputs.kinds import FilePath, Matrix, check_exists, is_matrix, is_path, title_of
+from xmlgp.inputs.kinds import FilePath, Matrix, check_exists, is_path, title_of
 from xmlgp.inputs.memory import InMemory
 from xmlgp.inputs.points import PointStream
 from xmlgp.inputs.rows import RowsFile
@@ -29,7 +27,7 @@ from xmlgp.text.corpus import has_corpus_ending, is_corpus, open_corpus
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names
 
-__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_widths", "widths_in_words"]
+__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_width"]
 
 #: Points: a file or folder as for the command line, features (N×D), texts, or a data set, perhaps with names.
 Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
@@ -37,8 +35,8 @@ Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
 #: Labels of points that are no file: N×K, nonzero where a point has a label, or the names of the labels of each point.
 Labels: TypeAlias = "Matrix | Sequence[Sequence[str]]"
 
-#: Dense features of points beside their other ones: a .npy or .npz file, an array N×E, or a list of these.
-DenseFeatures: TypeAlias = "FilePath | Matrix | Sequence[FilePath | Matrix]"
+#: Dense features of points beside their other ones: a .npy file or an array N×E.
+DenseFeatures: TypeAlias = "FilePath | Matrix"
 
 
 class Opened(Protocol):
@@ -63,12 +61,11 @@ class Source:
 
     Parameters
     ----------
-    data : path, matrix N×D, list of str, Dataset or None
-        None for points with dense features alone.
+    data : path, matrix N×D, list of str or Dataset
     labels : matrix N×K or list of list of str, optional
-        Of points that are a matrix, texts or dense features alone.
-    dense : path, matrix N×E or list of these, optional
-        Dense features beside the others, a row for each point. Default: those that `data.yaml` in a folder names.
+        Of points that are a matrix or texts.
+    dense : path or array N×E, optional
+        Dense features beside the others, a row for each point: a .npy file or an array.
     corpus : CorpusOptions, optional
         Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
@@ -103,18 +100,15 @@ class Source:
     @property
     def inputs(self) -> list[object]:
         """The data and dense features, some of which may be files."""
-        return [self.data, *as_list(self.dense)]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no points."""
-        return self.data is None and self.dense is None
+        return [self.data, self.dense]
 
     def check(self, labels_needed: bool = True) -> None:
         """Raise UsageError if a path does not exist, or if points in memory lack labels that are needed.
 
         A file or a data set has labels of its own: UsageError is also raised if `labels` are given for it.
         """
+        if self.data is None:
+            raise UsageError("No points: give data.")
         check_exists(self.data)
         if is_path(self.data) or isinstance(self.data, Dataset | TrainingData):
             if self.labels is not None:
@@ -132,7 +126,7 @@ class Source:
         `Analysis` and the points are not texts.
         """
         self.check()
-        source, rows = self.without_dense("train", None)
+        source, rows = self.without_dense()
         with source._open("train", None, reporter) as opened:
             source._check_training_file(folder, reporter)
             return opened.training(self.analysis, same).beside(rows)
@@ -140,7 +134,7 @@ class Source:
     def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
         """Return the points for a model to learn, with its names extended by new words and labels."""
         self.check()
-        source, rows = self.without_dense("train", known)
+        source, rows = self.without_dense()
         with source._open("train", known, reporter) as opened:
             source._check_training_file(known.folder)
             return opened.more(known).beside(rows)
@@ -151,13 +145,13 @@ class Source:
         In a folder they are those of the file of a `part`, see `locate`.
         """
         self.check(labels_needed=False)
-        source, rows = self.without_dense(part, known)
+        source, rows = self.without_dense()
         with source._open(part, known, reporter) as opened:
             return opened.known(known).beside(rows)
 
     def numbered(self, names: Names, extend: bool) -> TrainingData:
         """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
-        source, rows = self.without_dense("train", None)
+        source, rows = self.without_dense()
         return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
 
     @contextlib.contextmanager
@@ -169,12 +163,12 @@ class Source:
         there.
         """
         self.check(labels_needed=labelled)
-        source, rows = self.without_dense("test", known)
+        source, rows = self.without_dense()
         with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
             if isinstance(opened, RowsFile | Corpus) and not labelled:
                 opened.reader.answer_at_once()
             points = opened.stream(known, labelled, rows)
-            check_widths(points.widths, known.widths, self.data)
+            check_width(points.E, known.E, self.data)
             if points.D != known.D:
                 text = f"the points have {points.D} features, but the model was trained on {known.D}"
                 raise SettingsError(f"{self.title}: {text}")
@@ -193,26 +187,9 @@ class Source:
                 raise TypeError("the points are not in a file")
             yield opened
 
-    def without_dense(self, part: str, known: Known | None) -> tuple[Source, DenseRows | None]:
-        """Return the points without their dense features, and the dense features, or None.
-
-        Unless dense features are given, they are those that `data.yaml` in a folder names. Without `data`, the points
-        have no other features. For a model of dense features alone, a matrix is dense features.
-        """
-        data: Any = self.data
-        blocks = as_list(self.dense)
-        if known and not known.D and is_matrix(data) and data.shape[1]:
-            blocks = [data, *blocks]
-            # Without its columns, a DataFrame still has the identifiers of the points.
-            data = data.iloc[:, :0] if hasattr(data, "iloc") else None
-        if not blocks and is_path(data) and os.fspath(data) != "-" and os.path.isdir(data):
-            blocks = dense_in_folder(data, part)
-        rows = read_dense(blocks, title_of(data, "`data`"))
-        if data is None:
-            if rows is None:
-                raise UsageError("No points: give data, dense features, or both.")
-            data = csr_array((rows.dense.shape[0], 0), dtype="f4")
-        return replace(self, data=data, dense=None), rows
+    def without_dense(self) -> tuple[Source, DenseRows | None]:
+        """Return the points without their dense features, and the dense features, or None."""
+        return replace(self, dense=None), read_dense(self.dense, title_of(self.data, "`data`"))
 
     @contextlib.contextmanager
     def _open(self, part: str, known: Known | None, reporter: Reporter) -> Iterator[Opened]:
@@ -260,19 +237,15 @@ class Source:
             raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
 
 
-def check_widths(widths: Sequence[int], known: Sequence[int], data: object) -> None:
-    """Raise SettingsError if the `widths` of dense features of `data` differ from the widths `known` to a model."""
-    if list(widths) == list(known):
+def check_width(E: int, known: int, data: object) -> None:
+    """Raise SettingsError if `data` have another number of dense features, E, than is `known` to a model."""
+    if known == E:
         return
     title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
     if not known:
-        raise SettingsError(f"{title} has {widths_in_words(widths)}, but the model was trained without any")
-    trained = f"the model was trained with {widths_in_words(known)}"
-    if not widths:
-        raise SettingsError(f"{title} has no dense features, but {trained}; give them by `dense=FILE`")
-    raise SettingsError(f"{title} has {widths_in_words(widths)}, but {trained}")
-
-
-def widths_in_words(widths: Sequence[int]) -> str:
-    """Return in words that there are dense features of these widths, one or more."""
-    return f"dense features of {'width' if len(widths) == 1 else 'widths'} {' and '.join(map(str, widths))}"
+        raise SettingsError(f"{title} has {E} dense features, but the model was trained without any")
+    if not E:
+        raise SettingsError(
+            f"{title} has no dense features, but the model was trained with {known}; give them by `dense=FILE`"
+        )
+    raise SettingsError(f"{title} has {E} dense features, but the model was trained with {known}")

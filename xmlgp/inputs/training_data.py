@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +28,7 @@ class TrainingData(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a trained model knows of its points: names, D features, K labels, and the widths of dense blocks.
+    """What a trained model knows of its points: names, D features, K labels, and E dense ones.
 
     `title` is what messages call the model, and `folder` where it is stored, if it is.
     """
@@ -37,6 +36,6 @@ class Known(NamedTuple):
     names: Names
     D: int
     K: int
-    widths: Sequence[int] = ()
+    E: int = 0
     title: str = "the model"
     folder: Path | None = None

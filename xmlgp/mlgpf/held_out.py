@@ -1,6 +1,6 @@
 """What is chosen on points that are held out of training, in a stage.
 
-These are whether regression joins, the weights of dense features beside words, and the calibration.
+These are whether regression on all points joins, the weight of that on neighbours, and the calibration.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.weight_space import JOINT, PRIOR
+from xmlgp.gp.weight_space import PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranking_statistics, ranks_of
-from xmlgp.mlgpf.dense_weights import UNJUDGED, DenseWeights, HeldOutPoints, judge_dense_features, pooled_parameters
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
-from xmlgp.regression.neighbours import NeighbourRegression, add_neighbours, fit_neighbours
-from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
+from xmlgp.regression.neighbours import POOL_WEIGHT, fit_neighbours
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.inference import Inference
@@ -34,7 +31,6 @@ from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from xmlgp.mlgpf.joint_steps import JointSteps
     from xmlgp.mlgpf.method import Parameters, Problem
     from xmlgp.mlgpf.settings import MLGPFSettings
 
@@ -59,8 +55,8 @@ LARGEST_SHARE = 0.1
 #: Share of the ranked labels that is found where the model has an index.
 RECALL = 0.98
 
-#: The name of the parameter that has the weight of utilities in the pool.
-POOL_WEIGHT_NAME = "regression.pool_weight"
+#: The weights of the regression on neighbours in the pool to choose from.
+NEIGHBOUR_WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
 
 #: Regression is added unless nDCG@5 of the held-out points, in percent, is lower with it by this. A few hundred points
 #: often rank equally well with and without; on test points of Bibtex precision is higher with it in such cases.
@@ -160,14 +156,14 @@ class HeldOutStage(Inference):
 class HeldOutChoices(HeldOutStage):
     """A stage of one step that makes choices on held-out points.
 
-    It decides whether regression joins, chooses the weights of dense features (`xmlgp.mlgpf.dense_weights`), and fits
-    the calibration. Later stages may train on these points. Label weights on features that only held-out points have
-    count as zero meanwhile, because a new point has no weights on features that are new to a label.
+    It decides whether regression on all points joins, chooses the weight of that on neighbours where points have dense
+    features, and fits the calibration. Later stages may train on these points. Label weights on features that only
+    held-out points have count as zero meanwhile, because a new point has no weights on features that are new to a
+    label.
 
-    If the held-out points are too few to judge, or there are none, regression joins, dense features have the weights
-    `UNJUDGED`, and there is no calibration. `split` are the points that training uses, and those that are held out.
-    `current_parameters` returns the parameters of the model so far; `regresses` says whether there may be a regression
-    on all points; `joint` has the latent functions of words and dense features together, if points have both.
+    If the held-out points are too few to judge, or there are none, the regressions join, and there is no calibration.
+    `split` are the points that training uses, and those that are held out. `current_parameters` returns the parameters
+    of the model so far; `regresses` says whether there may be a regression on all points.
     """
 
     def __init__(
@@ -176,36 +172,25 @@ class HeldOutChoices(HeldOutStage):
         split: tuple[NDArray[np.int64], NDArray[np.int64]],
         current_parameters: Callable[[], Parameters],
         regresses: bool = False,
-        joint: JointSteps | None = None,
     ) -> None:
         trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
         super().__init__(problem, held_out, self._seen_labels)
         self._current_parameters = current_parameters
         self._regresses = regresses
-        self._joint = joint
         self._order = np.concatenate([trained, held_out])
         self._trained_count = len(trained)
         self._judges = _can_judge(self._labels)
-        dense = problem.features.dense
-        self._bounds = dense.bounds() if dense else []
         #: Whether regression joins and whether there is a calibration, and its coefficients.
         self._chosen = np.zeros(2, bool)
         self._coefficients = np.zeros(len(IDENTITY))
-        #: The weight of utilities in the pool with the regression, where points have dense features alone.
-        self._pool_weight = np.array(DENSE_POOL_WEIGHTS[0])
-        #: The weights of dense features, whether each block is dropped, and what each and what all are worth.
-        self._dense_weights = np.array(UNJUDGED[:2])
-        self._dropped = np.zeros(len(self._bounds), bool)
-        self._gains = np.zeros(len(self._bounds) + 1)
-        self._gain_intervals = np.zeros((len(self._bounds) + 1, 2))
+        #: The weight of the regression on neighbours; 0 if it does not join.
+        self._neighbour_weight = np.array(0.0 if problem.features.dense is None else POOL_WEIGHT)
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
         #: The parameters of the regression on all points.
         self._regression: Parameters | None = None
-        #: The regression on neighbours, without held-out points.
-        self._neighbours: NeighbourRegression | None = None
 
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
@@ -216,11 +201,11 @@ class HeldOutChoices(HeldOutStage):
             with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
                 ranked = self._rank(parameters)
                 if without_held_out:
-                    pooled = self._rank_pooled(parameters, without_held_out)
+                    pooled = self._rank(parameters | without_held_out)
                     joins = self._ndcg(pooled) >= self._ndcg(ranked) - POOL_TOLERANCE
                     ranked = pooled if joins else ranked
-                if self._bounds:
-                    ranked = self._rank_with_dense(parameters | (without_held_out if joins else {}), ranked)
+                if self._neighbour_weight:
+                    ranked = self._rank_with_neighbours(parameters | (without_held_out if joins else {}), ranked)
                 self._coefficients[:] = self._calibrate(ranked)
                 self._measure(ranked)
         self._chosen[:] = joins and self._regresses, self._judges
@@ -228,16 +213,14 @@ class HeldOutChoices(HeldOutStage):
     def _fit(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Return the parameters of the regression, and of one without the held-out points.
 
-        Features are scaled by the relevances that the latent functions have learned. Beside words, dense features are
-        left out. If features are too large there is no regression ({}), since the model is trained without it.
+        Features are scaled by the relevances that the latent functions have learned. If features
+        are too large there is no regression ({}), since the model is trained without it.
         """
         # Predictions need no linear algebra of SciPy, which takes time to import.
         from xmlgp.regression.fitting import fit_regression
 
         problem = self._problem
-        features = problem.coordinates.weighted(self._order)
-        if features.D:
-            features = Features(features.sparse)
+        features = problem.coordinates.weighted(self._order).sparse
         labels = problem.labels[self._order]
         try:
             with one_blas_thread():
@@ -248,57 +231,27 @@ class HeldOutChoices(HeldOutStage):
             return {}, {}
         return of_all.parameters(), of_trained.parameters()
 
-    def _rank_pooled(self, parameters: Parameters, regression: Parameters) -> csr_array:
-        """Return the ranking with the regression, and choose the weight in the pool where there are dense features."""
-        if POOL_WEIGHT_NAME not in regression:
-            return self._rank(parameters | regression)
-        pooled = parameters | regression
-        rankings = [self._rank(pooled | {POOL_WEIGHT_NAME: np.array(weight)}) for weight in DENSE_POOL_WEIGHTS]
-        best = int(np.argmax([self._ndcg(ranked) for ranked in rankings]))
-        self._pool_weight[...] = DENSE_POOL_WEIGHTS[best]
-        return rankings[best]
+    def _rank_with_neighbours(self, parameters: Parameters, ranked: csr_array) -> csr_array:
+        """Choose the weight of neighbours, given a model without them and its ranking; return the best ranking."""
+        neighbours = self._fit_neighbours(self._order[: self._trained_count], parameters)
+        best = self._ndcg(ranked)
+        self._neighbour_weight[...] = 0
+        for weight in NEIGHBOUR_WEIGHTS if neighbours else ():
+            pooled = self._rank(parameters | neighbours | {"neighbours.weight": np.array(weight)})
+            if self._ndcg(pooled) > best:
+                best = self._ndcg(pooled)
+                ranked = pooled
+                self._neighbour_weight[...] = weight
+        return ranked
 
-    def _rank_with_dense(self, parameters: Parameters, ranked: csr_array) -> csr_array:
-        """Choose the weights of dense features, given a model without them and its ranking; return that with them."""
-        if POOL_WEIGHT_NAME in parameters:
-            parameters = parameters | {POOL_WEIGHT_NAME: self._pool_weight}
-        neighbours = self._neighbours_of_trained(parameters)
-        if neighbours is None:
-            self._dense_weights[:] = 0
-            return ranked
-        joint = self._joint.trained() if self._joint else None
-        weighted = self._problem.preprocessed.weigh(self._features)
-        points = HeldOutPoints(self._features, weighted, self._labels)
-        worth = judge_dense_features(self._predictor, parameters, joint, neighbours, points, ranked)
-        self._dense_weights[:] = worth.weights[:2]
-        self._dropped[list(worth.weights.dropped)] = True
-        self._gains[:] = *worth.gains, worth.total
-        self._gain_intervals[:] = worth.intervals
-        return worth.ranked
-
-    def _neighbours_of_trained(self, parameters: Parameters) -> NeighbourRegression | None:
-        """Return the regression on neighbours without held-out points, or None if features are too large."""
-        trained = self._order[: self._trained_count]
+    def _fit_neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Parameters:
+        """Return the parameters of the regression on neighbours among some points; {} if features are too large."""
         problem = self._problem
-        features = problem.coordinates.weighted(trained)
+        features = problem.coordinates.weighted(points)
         try:
-            self._neighbours = fit_neighbours(features, problem.labels[trained], _scales(parameters))
+            return fit_neighbours(features, problem.labels[points], _scales(parameters)).parameters()
         except NumericalError:
-            self._neighbours = None
-        return self._neighbours
-
-    def _neighbour_parameters(self, neighbours: NeighbourRegression) -> Parameters:
-        """Return the parameters of a regression on neighbours as it joins; none if its weight is zero."""
-        weight = self._dense_weights[1]
-        if not weight:
             return {}
-        columns = [slice(*self._bounds[block]) for block in np.flatnonzero(self._dropped)]
-        return neighbours.without(columns)._replace(weight=np.array(weight)).parameters()
-
-    @property
-    def _weights(self) -> DenseWeights:
-        v, w = self._dense_weights.tolist()
-        return DenseWeights(v, w, tuple(np.flatnonzero(self._dropped).tolist()))
 
     def _ndcg(self, ranked: csr_array) -> float:
         return evaluate_ranking(ranked, self._labels, ks=(5,))["nDCG@5"]
@@ -334,14 +287,7 @@ class HeldOutChoices(HeldOutStage):
         points, *measures = self._measures.tolist()
         if not points:
             return None
-        held_out = HeldOut(int(points), *measures)._replace(intervals=_pairs(self._intervals))
-        # Without words, there is nothing that a single block could be compared with.
-        if not self._joint:
-            return held_out
-        *gains, total = self._gains.tolist()
-        return held_out._replace(
-            dense_gains=tuple(gains), dense_total=total, dense_intervals=_pairs(self._gain_intervals)
-        )
+        return HeldOut(int(points), *measures)._replace(intervals=_pairs(self._intervals))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
@@ -350,11 +296,7 @@ class HeldOutChoices(HeldOutStage):
             "calibration": self._coefficients,
             "measures": self._measures,
             "intervals": self._intervals,
-            "pool_weight": self._pool_weight,
-            "dense_weights": self._dense_weights,
-            "dropped": self._dropped,
-            "gains": self._gains,
-            "gain_intervals": self._gain_intervals,
+            "neighbour_weight": self._neighbour_weight,
             **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}
@@ -369,27 +311,11 @@ class HeldOutChoices(HeldOutStage):
             if self._regression is None:
                 self._regression, _ = self._fit(self._current_parameters())
             parameters |= self._regression
-            if POOL_WEIGHT_NAME in self._regression:
-                parameters[POOL_WEIGHT_NAME] = self._pool_weight
-        return parameters | self._dense_parameters() if self._bounds else parameters
-
-    def _dense_parameters(self) -> Parameters:
-        """Return the latent functions of words and dense features together, and the regression on neighbours."""
-        words = self._current_parameters()
-        parameters: Parameters = {}
-        if self._joint:
-            joint = self._joint.trained()
-            pooled = pooled_parameters(words, joint, self._weights, self._bounds)
-            parameters |= {name: pooled[name] for name in (*joint, *JOINT.arrays) if name in pooled}
-        neighbours = self._neighbours
-        if self._weights.neighbours and neighbours is None:
-            neighbours = self._neighbours_of_trained(words)
-        if neighbours is None:
-            return parameters
-        problem = self._problem
-        held_out = self._order[self._trained_count :]
-        added = add_neighbours(neighbours, problem.coordinates.weighted(held_out), problem.labels[held_out])
-        return parameters | self._neighbour_parameters(added)
+        if self._neighbour_weight:
+            neighbours = self._fit_neighbours(np.arange(len(self._order)), self._current_parameters())
+            if neighbours:
+                parameters |= neighbours | {"neighbours.weight": self._neighbour_weight}
+        return parameters
 
 
 def _pairs(ends: NDArray[np.float64]) -> tuple[Interval, ...]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from xmlgp.data.features import Dense, Features
+from xmlgp.data.dataset import no_points
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.gp.weight_space import DENSE, DENSE_WEIGHTS, JOINT, names_of
+from xmlgp.gp.likelihood import Moments
 from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
@@ -26,13 +26,7 @@ from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.regression.neighbours import NEIGHBOURS, NeighbourPredictions, NeighbourRegression
-from xmlgp.regression.regression import (
-    REGRESSION,
-    REGRESSION_DENSE,
-    REGRESSION_SCALES,
-    Regression,
-    RegressionPredictions,
-)
+from xmlgp.regression.regression import REGRESSION, REGRESSION_SCALES, Regression, RegressionPredictions
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import COUNTS
 
@@ -64,7 +58,7 @@ class MLGPFPredictor(Predictor):
 
     With a linear kernel the utility of label k is a sum over the weighted features x_d of a point. `explain` returns
     its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
-    means of the label weights; Σ_p φ_kp r_pᵀe of each dense block; and the bias b_k. This is exact for the linear part.
+    means of the label weights, and the bias b_k. This is exact for the linear part.
     The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
     terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term; in
     the same way those that the regression on neighbours predicts.
@@ -116,7 +110,6 @@ class MLGPFPredictor(Predictor):
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
-        has_dense = DENSE_WEIGHTS.is_in(parameters)
         has_regression = REGRESSION.is_in(parameters)
         groups = {
             FACTORS: True,
@@ -126,13 +119,15 @@ class MLGPFPredictor(Predictor):
             LABEL_WEIGHTS: settings.label_weights,
             REGRESSION: None if settings.regression_points > 0 else False,
             REGRESSION_SCALES: None if has_regression else False,
-            # Beside words, the regression has no dense features, except in models of earlier versions.
-            REGRESSION_DENSE: None if has_regression and has_dense else False,
-            JOINT: None if has_dense else False,
             NEIGHBOURS: None,
             LABEL_INDEX: False if has_regression or NEIGHBOURS.is_in(parameters) else None,
         }
         return arrays_fit(parameters, groups, {"D": D, "K": K})
+
+    @property
+    def no_points(self) -> Features:
+        """The features of no points; see `Predictor`."""
+        return no_points(self.feature_count, 0, self._neighbours.width if self._neighbours else 0).features
 
     def prepare(self, features: Features, output: str, with_std: bool) -> _Prepared:
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
@@ -154,7 +149,7 @@ class MLGPFPredictor(Predictor):
         features say more of the point, it gets the frequencies of labels instead.
         """
         latent = regression.latent(weighted)
-        if self._neighbours and weighted.D:
+        if self._neighbours:
             latent[np.diff(weighted.sparse.indptr) == 0] = 0
         return latent
 
@@ -247,32 +242,13 @@ class MLGPFPredictor(Predictor):
         labels = scores.labels
         contributions.bias[:] = self._parameters["bias"][labels]
         self._utilities.contributions(weighted.sparse, latent_map, indptr, labels, contributions.values)
-        if contributions.dense is not None:
-            self._fill_dense_contributions(weighted.dense, indptr, labels, contributions.dense)
         self._pool_contributions(weighted, indptr, labels, contributions)
-
-    def _fill_dense_contributions(
-        self,
-        dense: Dense | None,
-        indptr: NDArray[np.integer],
-        labels: NDArray[np.integer],
-        contributions: NDArray[np.floating],
-    ) -> None:
-        """Write what the latent functions add for each dense block, n×B."""
-        contributions[:] = 0
-        if dense is None or not DENSE_WEIGHTS.is_in(self._parameters):
-            return
-        weights = self._parameters[names_of(DENSE)[0]]
-        values = dense.values(self.dtype)
-        for block, (start, stop) in enumerate(dense.bounds()):
-            latent = values[:, start:stop] @ weights[start:stop]
-            contributions[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
 
     def _pool_contributions(
         self, weighted: Features, indptr: NDArray[np.integer], labels: NDArray[np.integer], contributions: Contributions
     ) -> None:
         """Give contributions their weight in the pools, and write what the regressions add."""
-        linear = contributions.values, contributions.bias, contributions.dense
+        linear = contributions.values, contributions.bias
         if self._regression and contributions.regression is not None:
             _scale(linear, self._regression.weight)
             # Pooled with zero, this is what the regression adds.
@@ -310,8 +286,7 @@ class MLGPFPredictor(Predictor):
         """Return the memory that scoring takes per point; see `Predictor`."""
         M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
         P = self._parameters["loadings"].shape[1]
-        E = 0 if self._preprocessed.dense_center is None else len(self._preprocessed.dense_center)
-        numbers = 4 * P + 3 * E
+        numbers = 4 * P
         if self._neighbours:
             numbers += self._neighbours.numbers_per_point
         if self._regression:
@@ -337,7 +312,7 @@ class MLGPFPredictor(Predictor):
         return Points(*coordinates.rows(slice(None)))
 
     def _latent_mean(self, weighted: Features) -> NDArray[np.floating]:
-        if self._map is None or self._preprocessed.dense_center is not None:
+        if self._map is None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.sparse.astype(self.dtype, copy=False), self._map)
 

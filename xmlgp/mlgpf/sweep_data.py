@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xmlgp.data.dataset import consecutive_rows
-from xmlgp.data.features import Features
-from xmlgp.gp.weight_space import LatentMap
+from xmlgp.gp.weight_space import MEAN
 from xmlgp.label_index.clusters import FEWEST_LABELS, cluster_labels, measured_by_loadings
 from xmlgp.label_weights.pairs import shortlist_length
+from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.random_streams import Stream, random_stream
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class Factors(NamedTuple):
 class SweepData:
     """What the sweeps of a run share; `shape` is N and K.
 
-    The features are weighted. `stepped` returns the parameters after stochastic steps, with Φ and b of the K labels.
-    Sweeps change the label weights in place.
+    The features, N×D, are weighted. `stepped` returns the parameters after stochastic steps, with Φ and b of the K
+    labels. Sweeps change the label weights in place.
     """
 
     work: Work
     seed: int
-    features: Features
+    features: csr_array
     shape: tuple[int, int]
     stepped: Callable[[], Parameters]
     weights: LabelWeights
@@ -71,14 +71,14 @@ class SweepData:
     def factors(self) -> Factors:
         """The latent functions at the points, Φ and b, once the stages before have ended."""
         parameters = self.stepped()
-        latent_map = LatentMap.of(parameters)
-        N = self.features.N
-        latent = self.work.empty((N, latent_map.sparse.shape[1]), latent_map.sparse.dtype)
+        weights = parameters[MEAN]
+        N = self.features.shape[0]
+        latent = self.work.empty((N, weights.shape[1]), weights.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
-        means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
+        means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, weights))
         for rows, block_means in zip(blocks, means, strict=True):
             latent[rows] = block_means
-        return Factors(self.features.sparse, latent, parameters["loadings"], parameters["bias"])
+        return Factors(self.features, latent, parameters["loadings"], parameters["bias"])
 
     @functools.cached_property
     def index(self) -> LabelIndex | None:
@@ -92,7 +92,6 @@ class SweepData:
         return measured_by_loadings(cluster_labels(loadings, bias, self.seed), loadings, bias, sample, RECALLED)
 
 
-def _latent_means(shared: tuple[Features, LatentMap], rows: slice) -> NDArray[np.floating]:
-    features, latent_map = shared
-    block = consecutive_rows(features.sparse, rows)
-    return latent_map.means(Features(block, features.dense and features.dense[rows]))
+def _latent_means(shared: tuple[csr_array, NDArray[np.floating]], rows: slice) -> NDArray[np.floating]:
+    features, weights = shared
+    return sparse.product(consecutive_rows(features, rows), weights)

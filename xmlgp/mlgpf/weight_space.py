@@ -14,27 +14,17 @@ from scipy.sparse import csr_array
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
-from xmlgp.gp.weight_space import (
-    BLOCKS,
-    DENSE_WEIGHTS,
-    SPARSE_WEIGHTS,
-    WeightSpace,
-    WeightSpacePrediction,
-    feature_shares,
-    whitened_names,
-)
+from xmlgp.gp.weight_space import LATENT_WEIGHTS, WHITENED, WeightSpace, WeightSpacePrediction, feature_shares
 from xmlgp.label_weights.pattern import used_by_default
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
-from xmlgp.mlgpf.joint_steps import JointSteps
 from xmlgp.mlgpf.method import MakeBatch, MLGPFMethod, Parameters, Problem
-from xmlgp.mlgpf.stochastic import Schedule, Stochastic
+from xmlgp.mlgpf.stochastic import Stochastic
 from xmlgp.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.mlgpf.sweep_data import SweepData
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import LabelSampler, make_batch
 
@@ -53,9 +43,8 @@ __all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count"]
 #: equally well; with 0.01 the log loss of these points is larger.
 VARIANCE_START = 0.3
 
-#: Initial prior variances a of the weights of sparse features and of dense ones. For dense ones, the embeddings of a
-#: data set with 592 tags, 4 to 16 do well; with 64 or more, steps are too large.
-PRIOR_START = (1.0, 9.0)
+#: Initial prior variance a of the weights.
+PRIOR_START = 1.0
 
 #: Root mean square length of the row of initial loadings of a label. The row of initial means of a feature has length
 #: one.
@@ -106,19 +95,16 @@ class WeightSpaceMethod(MLGPFMethod):
         random: np.random.Generator,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on."""
-        widths = _widths(coordinates)
-        # Beside words, dense features have latent functions of their own (`JointSteps`), so that these are as without.
-        return self.bound(coordinates), self.initial(widths[:1] if widths[0] else widths, labels, random)
+        return self.bound(coordinates), self.initial(coordinates.feature_count, labels, random)
 
     def later_stages(
         self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
     ) -> Sequence[Inference]:
         """Return the stages after the stochastic steps for T, Φ and b.
 
-        First come steps for latent functions of words and dense features together, if points have both; then sweeps
-        over the labels, without the held-out points; then the choices on these points, and the regressions; then a
-        last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without label weights there
-        are no sweeps, and only the regressions are trained on held-out points.
+        First come sweeps over the labels, without the held-out points; then the choices on these points, and the
+        regressions; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
+        label weights there are no sweeps, and only the regressions are trained on held-out points.
         """
         settings = self.settings
         coordinates = problem.coordinates
@@ -143,61 +129,41 @@ class WeightSpaceMethod(MLGPFMethod):
         def current_parameters() -> Parameters:
             return steps.parameters() | (sweeps[-1].parameters() if sweeps else {})
 
-        joint = self._joint_steps(problem, steps.schedule, trained, steps.random) if _has_both(coordinates) else None
-        stages: list[Inference] = [joint, *sweeps] if joint else [*sweeps]
+        stages: list[Inference] = [*sweeps]
         regresses = _may_regress(settings, *labels.shape)
         if len(held_out) or regresses or problem.features.dense is not None:
-            stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters, regresses, joint))
+            stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters, regresses))
         if has_last:
             plan = SweepPlan(LAST_ROUNDS, count, total, updates_prior=True)
             stages.append(sweep(plan, shortlisted=held_out))
         return stages
 
-    def _joint_steps(
-        self, problem: Problem, schedule: Schedule, trained: NDArray[np.int64], random: np.random.Generator
-    ) -> JointSteps:
-        """Return steps like those for words alone, over the same points, for words and dense features together."""
-        coordinates = problem.coordinates.select(trained)
-        labels = problem.labels[trained]
-        # A stream of its own: the latent functions of words alone do not depend on whether these are drawn.
-        start = random_stream(self.settings.seed, Stream.JOINT)
-        parameters = self.initial(_widths(coordinates), labels, start)
-        make_batch = self.batches(coordinates, labels)
-        return JointSteps(self, self.bound(coordinates), parameters, make_batch, labels, random, schedule)
-
     def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound for minibatches of some points."""
         return Bound(WeightSpace(feature_shares(coordinates.weighted(slice(None)).sparse)), self.expectations)
 
-    def initial(self, widths: Sequence[int], labels: csr_array, random: np.random.Generator) -> Parameters:
-        """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies.
-
-        The widths are D and, for points with dense features, E.
-        """
+    def initial(self, D: int, labels: csr_array, random: np.random.Generator) -> Parameters:
+        """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""
         P = self.settings.factor_count
         dtype = np.dtype(self.settings.dtype)
-        means = [random_rows(widths[0], P, random, dtype)]
+        mean = random_rows(D, P, random, dtype)
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH
-        means += [random_rows(width, P, random, dtype) for width in widths[1:]]
-        parameters: Parameters = {}
-        for block, mean, prior in zip(BLOCKS, means, PRIOR_START, strict=False):
-            log_variance, log_prior = (np.full(len(mean), np.log(start), dtype) for start in (VARIANCE_START, prior))
-            parameters |= zip(whitened_names(block), (mean, log_variance, log_prior), strict=True)
+        log_variance, log_prior = (np.full(D, np.log(start), dtype) for start in (VARIANCE_START, PRIOR_START))
+        parameters: Parameters = dict(zip(WHITENED, (mean, log_variance, log_prior), strict=True))
         return parameters | {"loadings": loadings, "bias": initial_bias(labels, dtype)}
 
     def _sweep_data(self, problem: Problem, steps: Stochastic) -> SweepData:
         """Return the `SweepData` of all points, with initial label weights."""
-        features = problem.coordinates.weighted(slice(None))
+        features = problem.coordinates.weighted(slice(None)).sparse
         bias = steps.parameters()["bias"]
-        weights = initial_label_weights(features.sparse, problem.labels, bias, problem.coordinates.dtype)
+        weights = initial_label_weights(features, problem.labels, bias, problem.coordinates.dtype)
         seed = self.settings.seed
         return SweepData(problem.work, seed, features, problem.labels.shape, steps.parameters, weights)
 
     def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""
-        of_whitened = {name for block in BLOCKS for name in whitened_names(block)}
-        others = {name: value for name, value in parameters.items() if name not in of_whitened}
+        others = {name: value for name, value in parameters.items() if name not in WHITENED}
         return cast("WeightSpace", bound.latent).posterior(parameters) | others
 
     def predict(self, parameters: Parameters) -> WeightSpacePrediction:
@@ -206,21 +172,8 @@ class WeightSpaceMethod(MLGPFMethod):
 
     @property
     def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
-        """The arrays of the latent functions: a model must have those of sparse features, and may have the others."""
-        return {SPARSE_WEIGHTS: True, DENSE_WEIGHTS: None}
-
-
-def _widths(coordinates: Inputs | Selected) -> list[int]:
-    """Return D and, for points with dense features, E."""
-    # No points: only the widths matter.
-    dense = coordinates.weighted(slice(0, 0)).dense
-    return [coordinates.feature_count] if dense is None else [coordinates.feature_count, dense.shape[1]]
-
-
-def _has_both(coordinates: Inputs | Selected) -> bool:
-    """Return whether points have words, or other sparse features, and dense ones."""
-    widths = _widths(coordinates)
-    return len(widths) > 1 and widths[0] > 0
+        """The arrays of the latent functions, which a model must have."""
+        return {LATENT_WEIGHTS: True}
 
 
 def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:

@@ -107,16 +107,15 @@ def _is_valid(folder: Path, description: dict[str, Any]) -> bool:
 
 
 def is_data(entry: object) -> bool:
-    """Return whether an untrusted entry has the sizes and the fingerprint of data, perhaps with dense blocks."""
+    """Return whether an untrusted entry has the sizes and the fingerprint of data, perhaps with dense features."""
     if not isinstance(entry, dict):
         return False
-    widths = entry.get("dense", [1])
+    width = entry.get("dense", 1)
     return (
         all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
         and isinstance(entry.get("fingerprint"), str)
-        and isinstance(widths, list)
-        and bool(widths)
-        and all(type(width) is int and width > 0 for width in widths)
+        and type(width) is int
+        and width > 0
     )
 
 

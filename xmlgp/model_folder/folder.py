@@ -19,7 +19,6 @@ from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import Entry, make_model_folder, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
-from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import settings_from
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.settings.fields import Settings
@@ -191,11 +190,6 @@ class ModelFolder:
             if names is not None:
                 return names
         raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
-
-    @property
-    def block_names(self) -> list[str]:
-        """What dense blocks are called: `dense 1`, `dense 2`, ...."""
-        return names_of_blocks(self.description["data"])
 
     @property
     def classes(self) -> list[int | float | bool | str] | None:

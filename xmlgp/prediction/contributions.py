@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,15 +19,14 @@ __all__ = ["Contributions"]
 class Contributions:
     """The contributions of features to the utilities of n pairs of a point and a label.
 
-    The utility of pair j is the sum of the contributions of the point's sparse features, such as words, of those of its
-    dense blocks, and of a rest:
+    The utility of pair j is the sum of the contributions of the point's sparse features, such as words, and of a
+    rest:
 
-        utility_j = Σ_e values[e] + Σ_b dense[j, b] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
+        utility_j = Σ_e values[e] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
 
     `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
-    Features that the point does not have contribute nothing, and are not listed. `dense`, n×B, is None without dense
-    blocks. The rest is the bias of the label, what the regression adds and what that on neighbours adds; these two are
-    None without them.
+    Features that the point does not have contribute nothing, and are not listed. The rest is the bias of the label,
+    what the regression adds and what that on neighbours adds; these two are None without them.
     """
 
     indptr: NDArray[np.int64]
@@ -36,7 +34,6 @@ class Contributions:
     values: NDArray[np.floating]
     bias: NDArray[np.floating]
     regression: NDArray[np.floating] | None = None
-    dense: NDArray[np.floating] | None = None
     neighbours: NDArray[np.floating] | None = None
 
     @classmethod
@@ -48,14 +45,12 @@ class Contributions:
         The regression, and that on neighbours, have them if utilities are `pooled` with it.
         """
         counts = np.repeat(np.diff(features.sparse.indptr), np.diff(scores.indptr))
-        blocks = len(features.widths)
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         columns = np.empty(indptr[-1], np.int32)
         n = len(counts)
         _repeat_rows(features.sparse.indptr, features.sparse.indices, scores.indptr, columns)
         regression, neighbours = (np.zeros(n, dtype) if is_pooled else None for is_pooled in pooled)
-        dense = np.empty((n, blocks), dtype) if blocks else None
-        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, dense, neighbours)
+        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, neighbours)
 
     @property
     def rest(self) -> NDArray[np.floating]:
@@ -76,15 +71,12 @@ class Contributions:
             self.values[elements],
             self.bias[pairs],
             None if self.regression is None else self.regression[pairs],
-            None if self.dense is None else self.dense[pairs],
             None if self.neighbours is None else self.neighbours[pairs],
         )
 
     def check_finite(self, scores: Scores) -> None:
         """Raise NumericalError if a contribution to the utilities of these pairs is not finite."""
         finite = np.isfinite(self.rest)
-        if self.dense is not None:
-            finite &= np.isfinite(self.dense).all(axis=1)
         elements = np.flatnonzero(~np.isfinite(self.values))
         finite[np.searchsorted(self.indptr, elements, side="right") - 1] = False
         if not finite.all():
@@ -94,15 +86,10 @@ class Contributions:
                 f"the contributions to the score of label {scores.labels[pair]} for point {point} are not finite"
             )
 
-    def shares(self, pair: int, names: Sequence[str] | None = None) -> dict[str, float]:
-        """Return what words, each dense block, the regressions and the bias add to the utility of pair j, by name.
-
-        The blocks have these names, by default `dense 1`, `dense 2`, ….
-        """
+    def shares(self, pair: int) -> dict[str, float]:
+        """Return what words, the regressions and the bias add to the utility of pair j, by name."""
         words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
-        blocks = [] if self.dense is None else self.dense[pair].tolist()
-        names = [f"dense {number}" for number in range(1, len(blocks) + 1)] if names is None else names
-        shares = {"words": float(words), **dict(zip(names, blocks, strict=True))}
+        shares = {"words": float(words)}
         if self.regression is not None:
             shares["regression"] = float(self.regression[pair])
         if self.neighbours is not None:

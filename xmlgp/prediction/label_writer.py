@@ -56,19 +56,19 @@ def format_of(path: str) -> str | None:
 class LabelExplanations:
     """Explains labels by a predictor, with at most `count` words for each and so many against it.
 
-    Words are the features by their D names or, without names, their numbers. If the model has dense blocks, which are
-    called `blocks`, a label also has what words and what each block add to its utility.
+    Words are the features by their D names or, without names, their numbers. With `shares`, a label also has what
+    words, the regressions and the bias add to its utility.
     """
 
     predictor: Predictor
     names: Sequence[str] | None
     count: int
-    blocks: Sequence[str] = ()
+    shares: bool = False
 
     @property
     def fields(self) -> list[str]:
         """The names of what a label has."""
-        return ["for", "against", "from"] if self.blocks else ["for", "against"]
+        return ["for", "against", "from"] if self.shares else ["for", "against"]
 
     def __call__(self, features: Features, scores: Scores) -> Iterator[list[object]]:
         """Yield the values of the fields for each scored label of points with these features, B×D as read.
@@ -84,8 +84,8 @@ class LabelExplanations:
                 ]
                 for side in contributions.strongest(pair, self.count)
             ]
-            if self.blocks:
-                shares = contributions.shares(pair, self.blocks)
+            if self.shares:
+                shares = contributions.shares(pair)
                 values.append({name: _rounded(value) for name, value in shares.items()})
             yield values
 

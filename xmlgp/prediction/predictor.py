@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.calibration import Calibration
@@ -68,6 +69,11 @@ class Predictor(ABC):
         self.label_count = label_count
         self.dtype = np.dtype(dtype)
 
+    @property
+    def no_points(self) -> Features:
+        """The features of no points."""
+        return no_points(self.feature_count, 0).features
+
     @classmethod
     def from_arrays(
         cls, settings: ModelSettings, preprocessed: Preprocessed, parameters: dict[str, NDArray[Any]], D: int, K: int
@@ -86,7 +92,7 @@ class Predictor(ABC):
                     return None
                 with one_blas_thread():
                     # Scoring no points succeeds only if the shapes of all arrays agree.
-                    points = predictor.prepare(preprocessed.no_points(D), "probability", True)
+                    points = predictor.prepare(predictor.no_points, "probability", True)
                     shapes = [predictor.scores(points, block, "probability").shape for block in label_blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None

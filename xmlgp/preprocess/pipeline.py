@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import no_points
-from xmlgp.data.features import Dense, Features
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
@@ -44,10 +41,9 @@ __all__ = [
 MAX_LENGTH = 1e15
 
 
-#: The arrays of preprocessing, by what the settings ask for and, for dense features, by the data.
+#: The arrays of preprocessing, by what the settings ask for.
 IDF = ArrayGroup(idf=Array("D"))
 STANDARD = ArrayGroup(scale=Array("D"), center=Array("D"))
-DENSE = ArrayGroup(dense_center=Array("E"), dense_scale=Array("E"))
 SUBSPACE = ArrayGroup(basis=Array("R D"), inducing=Array("M R", check=is_not_empty))
 FREE = ArrayGroup(inducing=Array("M D", check=is_not_empty))
 
@@ -58,21 +54,17 @@ class Preprocessed(NamedTuple):
     `basis` is X̃, R×D, the transpose of a C-contiguous array; None for free inducing inputs, and for models without
     any. `inducing` is the initial A, M×R, or Z, M×D; None for models without inducing inputs. `center`, D, is what is
     subtracted from raw features with weighting "standard": zeros if points are sparse, so that they remain sparse.
-    `dense_center` and `dense_scale`, E, are those of dense features, whose weighted values are (e − center) · scale;
-    None without any.
     """
 
     weighting: Weighting
     basis: np.ndarray | None
     inducing: np.ndarray | None
     center: np.ndarray | None = None
-    dense_center: np.ndarray | None = None
-    dense_scale: np.ndarray | None = None
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, for a file; `from_arrays` reads them back."""
         arrays = self._asdict() | self.weighting._asdict()
-        names = ("idf", "basis", "inducing", "scale", "center", "dense_center", "dense_scale")
+        names = ("idf", "basis", "inducing", "scale", "center")
         return {name: arrays[name] for name in names if arrays[name] is not None}
 
     @classmethod
@@ -86,7 +78,6 @@ class Preprocessed(NamedTuple):
         groups: dict[ArrayGroup, bool | None] = {
             IDF: settings.weighting in IDF_WEIGHTINGS,
             STANDARD: settings.weighting == "standard",
-            DENSE: None,
         }
         if space != "features":
             groups[SUBSPACE if space == "subspace" else FREE] = True
@@ -96,12 +87,8 @@ class Preprocessed(NamedTuple):
         if basis is not None:
             # The order that products need; a copy if the file has the other one.
             basis = np.asfortranarray(basis)
-        names = ("inducing", "center", "dense_center", "dense_scale")
-        return cls(Weighting.named(settings.weighting, idf, scale), basis, *map(arrays.get, names))
-
-    def no_points(self, D: int) -> Features:
-        """Return the features of no points."""
-        return no_points(D, 0, () if self.dense_center is None else [len(self.dense_center)]).features
+        weighting = Weighting.named(settings.weighting, idf, scale)
+        return cls(weighting, basis, arrays.get("inducing"), arrays.get("center"))
 
     def inputs(self, features: Features, dtype: DTypeLike, **options: Any) -> Inputs:
         """Return the `Inputs` of raw features, N×D."""
@@ -116,22 +103,11 @@ class Preprocessed(NamedTuple):
 
     def weigh(self, features: Features) -> Features:
         """Return weighted features, N×D."""
-        return self._beside(features, weigh(features.sparse, *self.weighting))
+        return features.with_sparse(weigh(features.sparse, *self.weighting))
 
     def weigh_points(self, features: Features, work: Work = THIS_MACHINE) -> Features:
         """Return the same of many points, by row shards; the weighting has no scale."""
-        return self._beside(features, weigh_points(features.sparse, self.weighting, work))
-
-    def _beside(self, features: Features, weighted: csr_array) -> Features:
-        """Return weighted features with the dense ones of some points, if these have any."""
-        features = features.with_sparse(weighted)
-        if features.dense is None:
-            return features
-        return replace(features, dense=self.standardised(features.dense))
-
-    def standardised(self, dense: Dense) -> Dense:
-        """Return `Dense` features with their centre and scale."""
-        return replace(dense, center=self.dense_center, scale=self.dense_scale)
+        return features.with_sparse(weigh_points(features.sparse, self.weighting, work))
 
 
 def weight_features(
@@ -139,33 +115,9 @@ def weight_features(
 ) -> Preprocessed:
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
     weighting = _fit_weighting(features, settings.weighting, work)
-    dense = features.dense
     # In parts, because features may be in a file that is larger than memory.
     check_magnitudes(weighted_sizes(features.sparse, weighting, work))
-    center, scale = (None, None) if dense is None else _dense_scale(dense)
-    return Preprocessed(weighting, None, None, dense_center=center, dense_scale=scale)
-
-
-def _dense_scale(dense: Dense) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean of each dense feature, and what scales its deviation, E.
-
-    The deviations of a point then have a mean square length of one in each block, and each feature has the same share
-    of it, so a block counts as much as words of unit length whatever its width and units. Constant features get 0.
-    """
-    N, _ = dense.shape
-    start = dense[:1].values(np.float64)[0]
-
-    def mean_of(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-        # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
-        sums = (function(dense[rows].values(np.float64) - start) for rows in dense.chunks())
-        return sum(sums, np.zeros(())) / N
-
-    mean = mean_of(lambda part: part.sum(axis=0))
-    variance = mean_of(lambda part: np.square(part - mean).sum(axis=0))
-    width = np.repeat(dense.widths, dense.widths)
-    scale = np.zeros_like(variance)
-    np.divide(1, np.sqrt(variance * width), out=scale, where=variance > 0)
-    return start + mean, scale
+    return Preprocessed(weighting, None, None)
 
 
 def find_inducing_inputs(
@@ -252,8 +204,7 @@ def _initial_inducing(
 
 
 def _check_not_empty(features: Features) -> None:
-    dense = features.dense
-    if not features.sparse.nnz and not (dense and dense.shape[0]):
+    if not features.sparse.nnz:
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 

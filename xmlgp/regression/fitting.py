@@ -11,8 +11,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
 from xmlgp.linear_algebra.conjugate_gradients import Solution
 from xmlgp.regression.kernel import noisy_covariance
-from xmlgp.regression.lengthscales import learned_lengthscales
-from xmlgp.regression.regression import DENSE_POOL_WEIGHTS, Regression, scaled_features
+from xmlgp.regression.regression import Regression, scaled
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
 
@@ -47,7 +46,7 @@ UNSOLVED = "the regression cannot be solved: features are not finite, or the noi
 
 
 def fit_regression(
-    features: Features,
+    features: sp.csr_array,
     labels: sp.csr_array,
     scales: NDArray[np.floating] | None,
     leading: int,
@@ -57,33 +56,27 @@ def fit_regression(
 
     Both have the same π and V, the first P right singular vectors of Y − 1πᵀ, P = min(`RANK`, K, N). The features, N×D,
     are weighted, and scaled here. The weights of all points start from those of the first ones. The solutions are those
-    of `conjugate_gradients.solve`, in single precision; they take memory for K_XX, N×N. If there are dense features,
-    the lengthscales are learned from some of the first points. If there is no solution, or squares of features overflow
-    single precision, raise NumericalError.
+    of `conjugate_gradients.solve`, in single precision; they take memory for K_XX, N×N. If there is no
+    solution, or squares of features overflow single precision, raise NumericalError.
     """
     N = labels.shape[0]
     tolerance = FINE if N < ROUGH_FROM else None
-    lengthscales = None
     with one_blas_thread():
         targets = labels.astype(np.float32)
         loadings, mean = _loadings_and_mean(targets)
         right = _project(targets, mean, loadings)
-        if features.dense:
-            words = scaled_features(features[:leading], scales).sparse
-            lengthscales = learned_lengthscales(words, features.dense[:leading], right[:leading])
-        features = scaled_features(features, scales, lengthscales)
-        covariance = noisy_covariance(features, progress)
+        points = Features(scaled(features, scales))
+        covariance = noisy_covariance(points, progress)
         first = start = None
         if leading < N:
             first = _solve(covariance[:leading, :leading], right[:leading], progress, None, tolerance)
             start = first.extended(covariance, right)
         solution = _solve(covariance, right, progress, start, tolerance)
         weights = solution.values
-    pool_weight = None if lengthscales is None else np.array(DENSE_POOL_WEIGHTS[0])
-    fit = Regression(features, scales, lengthscales, weights, loadings, mean, pool_weight)
+    fit = Regression(points, scales, weights, loadings, mean)
     if first is None:
         return fit, fit
-    return fit, fit._replace(features=features[:leading], weights=first.values)
+    return fit, fit._replace(features=points[:leading], weights=first.values)
 
 
 def _solve(

@@ -8,24 +8,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.data.features import Dense, Features
+from xmlgp.data.features import Features
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.parameters import Parameters
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern, is_positive
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.linear_algebra.special import logit
-from xmlgp.regression.kernel import LENGTHSCALE, CrossCovariance, squared_norms
+from xmlgp.regression.kernel import CrossCovariance, squared_norms
 
 __all__ = [
     "REGRESSION",
-    "REGRESSION_DENSE",
     "REGRESSION_SCALES",
-    "DENSE_POOL_WEIGHTS",
     "POOL_WEIGHT",
     "PROBABILITY_MARGIN",
     "Regression",
     "RegressionPredictions",
-    "scaled_features",
+    "scaled",
 ]
 
 #: Distance of pooled predictions from 0 and 1, because predictions by least squares may be outside this interval. This
@@ -35,12 +33,8 @@ PROBABILITY_MARGIN = 0.003
 #: Weight of the utilities in the logarithmic pool; the log odds of the predictions have the rest of the weight.
 POOL_WEIGHT = 0.5
 
-#: Weights for points with dense features, whose predictions can be much better than the utilities. The one that ranks
-#: held-out points best is taken; without held-out points, the first.
-DENSE_POOL_WEIGHTS = (0.35, 0.5, 0.2, 0.1)
 
-
-#: The arrays of a `Regression`: always, with relevances, in models of this version, and with dense features.
+#: The arrays of a `Regression`: always, and with relevances.
 REGRESSION = ArrayGroup(
     "regression.",
     **csr_pattern("N D", "a"),
@@ -50,12 +44,6 @@ REGRESSION = ArrayGroup(
     mean=Array("K"),
 )
 REGRESSION_SCALES = ArrayGroup("regression.", scales=Array("D"))
-REGRESSION_DENSE = ArrayGroup(
-    "regression.",
-    dense=Array("N E"),
-    lengthscales=Array("1+E", check=is_positive),
-    pool_weight=Array("", check=lambda weight, sizes: bool(0 < weight <= 1)),
-)
 
 
 class Regression(NamedTuple):
@@ -63,72 +51,45 @@ class Regression(NamedTuple):
 
     X, N×D, are weighted and scaled features; `scales`, D, are the roots of relevances, or None. α is N×P, the
     weights; V is K×P, the loadings, with orthonormal columns; π is K, the mean, the frequency of each label.
-
-    With dense features, which are one block, `lengthscales`, 1+E, are those of the words and of each dense column
-    (`scaled_features`), and `pool_weight` is that of the utilities in the pool (float64); otherwise both are None.
     """
 
     features: Features
     scales: NDArray[np.floating] | None
-    lengthscales: NDArray[np.floating] | None
     weights: NDArray[np.floating]
     loadings: NDArray[np.floating]
     mean: NDArray[np.floating]
-    pool_weight: NDArray[np.floating] | None = None
 
     @classmethod
     def of(cls, parameters: Parameters, D: int) -> Regression | None:
         """Return the regression among the parameters of a model with D features, or None."""
         if not REGRESSION.is_in(parameters):
             return None
-        groups = (REGRESSION, REGRESSION_SCALES, REGRESSION_DENSE)
+        groups = (REGRESSION, REGRESSION_SCALES)
         arrays = {name: array for group in groups for name, array in group.read(parameters).items()}
         X = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(len(arrays["weights"]), D))
-        features = Features(X, Dense((arrays["dense"],)) if "dense" in arrays else None)
-        return cls(
-            features,
-            arrays.get("scales"),
-            arrays.get("lengthscales"),
-            arrays["weights"],
-            arrays["loadings"],
-            arrays["mean"],
-            arrays.get("pool_weight"),
-        )
+        return cls(Features(X), arrays.get("scales"), arrays["weights"], arrays["loadings"], arrays["mean"])
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
         X = self.features.sparse
-        dense = self.features.dense
         arrays: dict[str, NDArray[Any] | None] = {
             "indptr": X.indptr.astype(np.int64),
             "indices": X.indices.astype(np.int32),
             "values": X.data,
-            "dense": None if dense is None else dense.arrays[0],
         }
-        names = ("scales", "lengthscales", "weights", "loadings", "mean", "pool_weight")
+        names = ("scales", "weights", "loadings", "mean")
         return REGRESSION.named(arrays | {name: getattr(self, name) for name in names})
 
 
-def scaled_features(
-    features: Features, scales: NDArray[np.floating] | None, lengthscales: NDArray[np.floating] | None = None
-) -> Features:
-    """Return x_id s_d, rescaled so that each point keeps its length, N×D, in single precision; x_id without scales.
-
-    With lengthscales, 1+E, words are also divided by the first, relative to `LENGTHSCALE`, and the columns of the dense
-    features by the other ones; without, dense features stay as they are.
-    """
-    scaled = features.sparse.astype(np.float32)
+def scaled(features: sp.csr_array, scales: NDArray[np.floating] | None) -> sp.csr_array:
+    """Return x_id s_d, rescaled so that each point keeps its length, N×D, in single precision; x_id without scales."""
+    result = features.astype(np.float32)
     if scales is not None:
-        scaled.data *= scales[scaled.indices]
-        new_lengths, lengths = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, features.sparse))
+        result.data *= scales[result.indices]
+        new_lengths, lengths = (np.sqrt(squared_norms(matrix)) for matrix in (result, features))
         ratio = np.divide(lengths, new_lengths, out=np.ones_like(lengths), where=new_lengths > 0).astype(np.float32)
-        scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
-    if lengthscales is None or features.dense is None:
-        return features.with_sparse(scaled)
-    scaled.data *= LENGTHSCALE / lengthscales[0]
-    values = features.dense.values()
-    values /= lengthscales[1:]
-    return Features(scaled, Dense((values,)))
+        result.data *= np.repeat(ratio, np.diff(result.indptr))
+    return result
 
 
 class RegressionPredictions:
@@ -142,12 +103,11 @@ class RegressionPredictions:
         self._regression = regression
         self._kernel = CrossCovariance(regression.features)
         self._weights = np.ascontiguousarray(regression.weights)
-        self.weight = POOL_WEIGHT if regression.pool_weight is None else float(regression.pool_weight)
+        self.weight = POOL_WEIGHT
 
     def latent(self, features: Features) -> NDArray[np.float32]:
         """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""
-        scaled = scaled_features(features, self._regression.scales, self._regression.lengthscales)
-        return self._kernel.product(scaled, self._weights)
+        return self._kernel.product(Features(scaled(features.sparse, self._regression.scales)), self._weights)
 
     def pool(
         self,

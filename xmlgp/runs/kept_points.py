@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.features import Dense, Features
+from xmlgp.data.features import Features
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, csr_pattern
 
 __all__ = ["arrays_of_points", "points_from"]
 
-#: X and Y as read, and the dense features of all blocks side by side.
+#: X and Y as read, and dense features.
 POINTS = ArrayGroup(
     **csr_pattern("N D", "u"), values=Array("u", np.number), **csr_pattern("N K", "v", "label_indptr", "labels")
 )
@@ -35,7 +35,7 @@ def arrays_of_points(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "labels": dataset.labels.indices.astype(np.int32, copy=False),
     }
     dense = dataset.features.dense
-    return arrays if dense is None else arrays | {"dense": dense.joined().arrays[0]}
+    return arrays if dense is None else arrays | {"dense": np.asarray(dense)}
 
 
 def _compact(values: NDArray[Any]) -> NDArray[Any]:
@@ -53,8 +53,8 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
 def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> Dataset | None:
     """Return the points of untrusted arrays, given the facts of the data; None if they do not fit these."""
     sizes = {name: data[name] for name in "NDK"}
-    widths: Sequence[int] = data.get("dense", ())
-    if not arrays_fit(arrays, {POINTS: True, DENSE: bool(widths)}, sizes) or sizes.get("E", 0) != sum(widths):
+    width = data.get("dense", 0)
+    if not arrays_fit(arrays, {POINTS: True, DENSE: bool(width)}, sizes) or sizes.get("E", 0) != width:
         return None
     values = arrays["values"]
     if values.dtype != np.float64:
@@ -63,12 +63,4 @@ def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> 
     labels = as_csr(None, arrays["labels"], arrays["label_indptr"], data["K"])
     if not (X.has_canonical_format and labels.has_canonical_format and values.all()):
         return None
-    dense = Dense(tuple(_blocks(arrays["dense"], widths))) if widths else None
-    return Dataset(Features(X, dense), labels)
-
-
-def _blocks(dense: NDArray[Any], widths: Sequence[int]) -> Iterator[NDArray[Any]]:
-    start = 0
-    for width in widths:
-        yield dense[:, start : start + width]
-        start += width
+    return Dataset(Features(X, arrays.get("dense")), labels)

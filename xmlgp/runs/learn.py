@@ -9,7 +9,7 @@ from typing import Any
 from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath
-from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_widths
+from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_width
 from xmlgp.model_folder.arrays import remove
 from xmlgp.runs.interrupted import readable_run
 from xmlgp.runs.kept_points import points_from
@@ -61,17 +61,17 @@ def learn(  # noqa: PLR0913, which are the options of the command
     """
     source = Source.of(data, labels, dense)
     reporter = Reporter.of(progress, note)
-    if source.is_empty and vocabulary is None:
+    if source.data is None and vocabulary is None:
         raise UsageError("Nothing to learn: give data.")
     concepts = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
-        if source.is_empty:
+        if source.data is None:
             return _renamed(trained, name_labels(trained.names, concepts, reporter.note))
         earlier = _kept_points(trained)
         known = replace(trained, names=name_labels(trained.names, concepts)).known
         points, _, names = source.more(known, reporter)
         check_sizes(points, known.D, known.K)
-        check_widths(points.features.widths, known.widths, source.data)
+        check_width(points.features.width, known.E, source.data)
         if not points.N or has_learned(trained, points):
             reason = "the model has learned these points already" if points.N else "there are no points"
             reporter.note(f"{trained}: {reason}; nothing to do")

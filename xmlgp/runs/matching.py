@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr, widened
-from xmlgp.data.dense_files import read_matrix
 from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
+from xmlgp.data.matrix_files import read_matrix
 from xmlgp.data.repository_format import INDEX_BOUND
 from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError

@@ -38,7 +38,7 @@ RANKED = 5
 @memory_errors_reported()
 def predict(  # noqa: PLR0913, which are the options of the command
     model: FilePath | TrainedModel,
-    data: Points | Source | None,
+    data: Points | Source,
     *,
     dense: DenseFeatures | None = None,
     k: int | str | None = None,
@@ -140,7 +140,7 @@ class Predictions:
     DataFrame or Series, otherwise numbers from 1. A label is its name, or its number if the model has no names; with a
     vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`; with an
     explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model has dense
-    features `from`: what words, each dense block (`dense 1`, ...), the regression and the bias of the label
+    features `from`: what words, the regressions and the bias of the label
     add to its utility.
     """
 
@@ -221,8 +221,9 @@ class Predictions:
         explain = None
         names = self._model.names
         if self._explain:
-            blocks = self._model.block_names
-            explain = LabelExplanations(self._model.predictor, names.features, self._explain, blocks)
+            explain = LabelExplanations(
+                self._model.predictor, names.features, self._explain, "dense" in self._model.data
+            )
         output = self._scoring.output or self._model.predictor.default_output
         return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 

@@ -52,7 +52,7 @@ CHECKPOINT_SECONDS = 300
 
 @memory_errors_reported()
 def preprocess(  # noqa: PLR0913, which are the options of the command
-    data: Points | Source | None,
+    data: Points | Source,
     path: FilePath,
     *,
     labels: Labels | None = None,
@@ -91,7 +91,7 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
 
 @memory_errors_reported()
 def train(  # noqa: PLR0913, which are the options of the command
-    data: Points | Source | None,
+    data: Points | Source,
     path: FilePath | None = None,
     *,
     labels: Labels | None = None,
@@ -115,17 +115,16 @@ def train(  # noqa: PLR0913, which are the options of the command
     data : path, matrix N×D, list of str, Dataset or Source
         The training points; a path as for `xmlgp train`; a `Source` also says how a file of text is read, which words
         are features. The columns of a DataFrame are the names of the features,
-        which later ones must have in the same order; those of a DataFrame of labels are the names of the labels. None
-        for points with dense features alone.
+        which later ones must have in the same order; those of a DataFrame of labels are the names of the labels.
     path : path, optional
         The model folder; created if missing. Until training succeeds, its earlier content stays. Preprocessing of the
         same data in it is used, and a run that was interrupted resumes from its last checkpoint and ends in the same
         model.
     labels : matrix N×K or list of list of str, optional
-        Of points that are a matrix, texts or dense features alone.
-    dense : path, matrix N×E or list of these, optional
-        Dense features beside the others, such as embeddings, a row for each point: a .npy file, a .npz file with one
-        array or a CSR matrix, or an array. Default: those that `data.yaml` in a data folder names.
+        Of points that are a matrix or texts.
+    dense : path or array N×E, optional
+        Dense features beside the others, such as embeddings, a row for each point: a .npy file or an array. They are
+        used by the regression on neighbours alone.
     settings : mapping, optional
         Settings by name, see docs/settings.md, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
         is taken as it is.
@@ -284,9 +283,7 @@ class FolderTraining:
         # The best of a single label is no measure.
         self.note(f"{took}; {held_out.precision(self.dataset.K)}" if held_out and self.dataset.K > 1 else took)
         if held_out:
-            worth = held_out.worth_of_dense(model.block_names)
-            for text in filter(None, (worth, held_out.reliability())):
-                self.note(text)
+            self.note(held_out.reliability())
         description = model.folder.description if model.folder else {}
         for text in MODELS[settings.model].review(settings, description):
             self.note(text)

@@ -22,7 +22,6 @@ from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import plain_classes
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import Preprocessed
@@ -104,18 +103,13 @@ class TrainedModel:
         """What the model knows of its points."""
         data = self.data
         folder = self.folder.path if self.folder else None
-        return Known(self.names, data["D"], data["K"], data.get("dense", ()), str(self), folder)
+        return Known(self.names, data["D"], data["K"], data.get("dense", 0), str(self), folder)
 
     @property
     def label_counts(self) -> NDArray[np.integer] | None:
         """How many of the points that the model knows have each label, K; None if it does not say."""
         counts = self.parameters.get("statistics.labels")
         return None if counts is None or counts.shape != (self.data["K"],) else counts
-
-    @property
-    def block_names(self) -> list[str]:
-        """What dense blocks are called: `dense 1`, `dense 2`, ...."""
-        return names_of_blocks(self.data)
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
@@ -183,7 +177,7 @@ def load(path: FilePath) -> TrainedModel:
 def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
     """Return which commands come after training or learning, in words, with a file for each block that needs one."""
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
-    files = " --dense FILE" * len(data.get("dense", []))
+    files = " --dense FILE" if "dense" in data else ""
     return f"next, `{predict} DATA{files}`; `{show}` has the details"
 
 
@@ -294,8 +288,6 @@ def _preprocessed(
     arrays: dict[str, NDArray[Any]], path: FilePath, settings: Settings, data: Mapping[str, Any]
 ) -> Preprocessed:
     try:
-        if len(arrays.get("dense_center", ())) != sum(data.get("dense", ())):
-            raise ValueError("the dense features are others")
         return Preprocessed.from_arrays(arrays, settings, data["D"])
     except (TypeError, ValueError):
         raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +30,8 @@ class HeldOut(NamedTuple):
     """What training measured on points that it held out.
 
     The precision of the best labels in percent; the expected calibration error of the probabilities of the best five
-    as they are and before calibration, from 0 to 1; what each block of dense features, and what all, add to nDCG@5, in
-    percent. `intervals` has the 95 % intervals of the precisions, of both errors, and of what calibration takes off the
-    error; `dense_intervals` those of each block and of all. Models of earlier versions have no intervals.
+    as they are and before calibration, from 0 to 1. `intervals` has the 95 % intervals of the precisions, of both
+    errors, and of what calibration takes off the error; models of earlier versions have none.
     """
 
     points: int
@@ -42,31 +40,23 @@ class HeldOut(NamedTuple):
     precision_5: float
     uncalibrated_error: float
     calibrated_error: float
-    dense_gains: tuple[float, ...] = ()
-    dense_total: float = 0.0
     intervals: tuple[Interval, ...] = ()
-    dense_intervals: tuple[Interval, ...] = ()
 
     @classmethod
     def from_untrusted(cls, entry: object) -> HeldOut | None:
         """Return the same from an object as JSON has it, or None if it is not one."""
-        # Models of earlier versions have neither gains nor intervals.
+        # Models of earlier versions have no intervals.
         if not isinstance(entry, dict) or set(MEASURED) - entry.keys() or entry.keys() - set(cls._fields):
             return None
-        gains = entry.get("dense_gains", [])
-        pairs = [entry.get(name, []) for name in ("intervals", "dense_intervals")]
-        if not all(isinstance(values, list | tuple) for values in (gains, *pairs)):
+        pairs = entry.get("intervals", [])
+        if not isinstance(pairs, list | tuple) or len(pairs) not in (0, INTERVALS):
             return None
         try:
-            intervals, dense_intervals = (tuple(Interval(*pair) for pair in values) for values in pairs)
+            intervals = tuple(Interval(*pair) for pair in pairs)
         except TypeError:
             return None
-        if len(intervals) not in (0, INTERVALS) or (dense_intervals and len(dense_intervals) != len(gains) + 1):
-            return None
-        lists = {"dense_gains": tuple(gains), "intervals": intervals, "dense_intervals": dense_intervals}
-        measured = cls(**entry | lists)
-        ends = (end for interval in (*intervals, *dense_intervals) for end in interval)
-        numbers = *measured[: len(MEASURED)], *gains, measured.dense_total, *ends
+        measured = cls(**entry | {"intervals": intervals})
+        numbers = *measured[: len(MEASURED)], *(end for interval in intervals for end in interval)
         valid = type(measured.points) is int and all(type(number) in (int, float) for number in numbers)
         return measured if valid else None
 
@@ -86,28 +76,6 @@ class HeldOut(NamedTuple):
         if not self.intervals:
             return [""] * INTERVALS
         return [f" [{factor * low:.1f}, {factor * high:.1f}]" for low, high in self.intervals]
-
-    def worth_of_dense(self, names: Sequence[str]) -> str:
-        """Return in words what each block of dense features is worth, given their names; nothing without words."""
-        if not self.dense_gains:
-            return ""
-        on_points = f"nDCG@5 of {self.points} held-out points"
-        if not any(self.dense_gains):
-            return (
-                f"{_joined(names)} did not raise the {on_points}: the model uses the words alone; trained without, it "
-                "would predict the same without"
-            )
-        *within, within_total = [""] * (len(names) + 1)
-        if self.dense_intervals:
-            *within, within_total = (f" [{low:+.1f}, {high:+.1f}]" for low, high in self.dense_intervals)
-        # Only a block that is dropped adds exactly nothing.
-        gains = [
-            f"{name} {gain:+.1f}{interval}" if gain else f"{name} nothing, it is dropped"
-            for name, gain, interval in zip(names, self.dense_gains, within, strict=True)
-        ]
-        several = sum(map(bool, self.dense_gains)) > 1
-        together = f", together {self.dense_total:+.1f}{within_total}" if several else ""
-        return f"what dense features add to the {on_points}: {', '.join(gains)}{together}"
 
     def reliability(self) -> str:
         """Return the calibration errors in words, or that the points cannot tell them."""
@@ -133,11 +101,6 @@ MEASURED = HeldOut._fields[:6]
 
 #: The number of `intervals` of a `HeldOut`.
 INTERVALS = 6
-
-
-def _joined(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def is_history(entries: object, objective: str) -> bool:
