@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from xmlgp.data.file_kinds import is_binary
 from xmlgp.data.streams import DamagedError
 from xmlgp.errors import DataFormatError, UsageError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -244,9 +245,12 @@ def _check_line(line: str, number: int, reader: LineReader) -> None:
         raise DataFormatError(reader.path, number, f"this line is not {reader.encoding}")
     content = line.encode(errors="surrogateescape")
     position = len(line[: wrong.start()].encode())
+    reason = f"byte 0x{content[position]:02x} at byte {position + 1} of the line is not UTF-8"
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
         shown = content.decode(encoding, "ignore")
+    elif is_binary(content):
+        raise DataFormatError(reader.path, number, f"{reason}; this looks like binary data, not text")
     else:
         encoding = "cp1252" if wrong[0] not in NOT_CP1252 else "latin-1"
         word = max(content.rfind(blank, 0, position) for blank in (b" ", b"\t", b",")) + 1
@@ -254,9 +258,8 @@ def _check_line(line: str, number: int, reader: LineReader) -> None:
     raise DataFormatError(
         reader.path,
         number,
-        f"byte 0x{content[position]:02x} at byte {position + 1} of the line is not UTF-8; in {encoding} it reads "
-        f"{excerpt(shown[:SHOWN].strip())}: --encoding {encoding} reads a corpus so, and `iconv -f {encoding} -t utf-8 "
-        "FILE > NEW` converts any text",
+        f"{reason}; in {encoding} it reads {excerpt(shown[:SHOWN].strip())}: --encoding {encoding} reads a corpus so, "
+        f"and `iconv -f {encoding} -t utf-8 FILE > NEW` converts any text",
     )
 
 

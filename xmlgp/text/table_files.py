@@ -50,14 +50,19 @@ class TableFile(StoredCorpus):
                 if not number:
                     yield list(map(str, frame.columns))
                 for row in frame.itertuples(index=False, name=None):
-                    yield [_as_text(cell, is_label) for cell, is_label in zip(row, labels, strict=True)]
+                    for cell, is_label in zip(row, labels, strict=True):
+                        if is_label and not isinstance(cell, str) and not _is_empty(cell):
+                            # A sheet may show other digits.
+                            reason = f"a label is {excerpt(cell)}, not text; make the column text, or see {PAGE}"
+                            raise XmlgpError(f"{self.path}: {reason}")
+                    yield list(map(_as_text, row))
         except ImportError as error:
             raise XmlgpError(f"{self.path}: this needs {error.name}: pip install 'xmlgp[tables]'") from None
         except (MemoryError, OSError, XmlgpError):
             raise
         except Exception as error:  # of many kinds
             reason = excerpt(str(error).partition("\n")[0])
-            raise XmlgpError(f"{self.path}: the table is damaged, or has what is not read ({reason})") from error
+            raise XmlgpError(f"{self.path}: the table is damaged ({reason}); save it as CSV in UTF-8") from error
 
     def _frames(self, reading: Reading) -> Iterator[pandas.DataFrame]:
         import pandas
@@ -83,12 +88,12 @@ class TableFile(StoredCorpus):
         return max(FREE_BYTES, MOST_EXPANDED * os.path.getsize(self.path))
 
 
-def _as_text(value: object, is_label: bool) -> str:
-    """Return a cell as a text; ValueError if it is a label that is no text, whose digits a sheet may show otherwise."""
-    if isinstance(value, str):
-        return value
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _as_text(value: object) -> str:
+    """Return a cell as a text; empty without a value."""
+    if _is_empty(value):
         return ""
-    if is_label:
-        raise ValueError(f"a label is {value!r}, not text; make the column text, or see {PAGE}")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
