@@ -1,0 +1,95 @@
+"""Each example of the page "From your file to JSON Lines" makes a corpus that is read right of a tiny file."""
+
+import bz2
+import shutil
+import sqlite3
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.docs.pages import DOCS, blocks_of
+from xmlgp.text.corpus import open_corpus, read_documents
+from xmlgp.text.vocabulary import read_vocabulary
+
+BLOCKS = blocks_of((DOCS / "from-your-file.md").read_text(encoding="utf-8"))
+
+EXPECTED = [("cats purr", ["animals", "home"]), ("a chair", ["home"])]
+
+CSV = "text,labels\ncats purr,animals;home\na chair,home\n"
+
+FILES = {
+    "semicolons.csv": "1;animals,home;cats purr\n2;home;a chair\n",
+    "before.txt": "animals home\tcats purr\nhome\ta chair\n",
+    "tags.csv": "text,tags\ncats purr,<animals><home>\na chair,<home>\n",
+    "escaped.csv": 'text,labels\ncats purr,"animals,home"\na chair,home\n',
+    "lists.csv": "text,labels\ncats purr,\"['animals', 'home']\"\na chair,\"('home',)\"\n",
+    "json.csv": 'text,labels\ncats purr,"[""animals"", ""home""]"\na chair,"[""home""]"\n',
+    "columns.csv": "text,animals,home\ncats purr,1,1\na chair,0,1\n",
+    "binary.csv": "text,spam\ncats purr,0\na chair,1\n",
+    "rows.csv": "id,text,labels\n1,cats purr,animals\n1,cats purr,home\n2,a chair,home\n",
+    "old.csv": CSV,
+    "macintosh.csv": CSV.replace("\n", "\r"),
+    "array.json": '[{"text": "cats purr", "labels": ["animals", "home"]},\n{"text": "a chair", "labels": ["home"]}]',
+    "folder/1.json": '{"text": "cats purr",\n"labels": ["animals", "home"]}',
+    "folder/2.json": '{"text": "a chair", "labels": ["home"]}',
+    "studio.jsonl": "".join(
+        f'{{"data": {{"text": "{text}"}}, "annotations": [{{"result": [{{"value": {{"choices": {names}}}}}]}}]}}\n'
+        for text, names in (("cats purr", '["animals", "home"]'), ("a chair", '["home"]'))
+    ),
+    "objects.jsonl": '{"text": "cats purr", "labels": [{"name": "animals"}, {"name": "home"}]}\n'
+    '{"text": "a chair", "labels": [{"name": "home"}]}\n',
+    "texts.arff": "@relation r\n@attribute text string\n@attribute labels string\n@data\n"
+    "'cats purr','animals,home'\n'a chair','home'\n",
+    "vocabulary.csv": "uri,label_en\nhttp://a/1,animals\nhttp://a/2,home\n",
+}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The files of all examples, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    for name, content in FILES.items():
+        Path(name).write_text(content, encoding="utf-8", newline="")
+    pd.DataFrame(EXPECTED, columns=["text", "labels"]).to_parquet("lists.parquet")
+    with zipfile.ZipFile("train.zip", "w") as archive:
+        archive.writestr("train.csv", CSV)
+    Path("packed.csv.bz2").write_bytes(bz2.compress(CSV.encode()))
+    with sqlite3.connect("data.db") as database:
+        pd.read_csv("old.csv").to_sql("documents", database, index=False)
+    database.close()
+    return tmp_path
+
+
+def read(path):
+    with open_corpus(path) as reader:
+        return [(document.text, document.labels) for document in read_documents(reader)]
+
+
+PYTHON = [block.code for block in BLOCKS if block.language == "python"]
+SHELL = [line for block in BLOCKS if block.language == "sh" for line in block.code.splitlines()]
+
+
+@pytest.mark.parametrize("code", PYTHON[1:], ids=lambda code: next(name for name in code.split('"') if "." in name))
+@pytest.mark.usefixtures("files")
+def test_pandas_makes_a_corpus(code):
+    names = {}
+    exec(PYTHON[0], names)
+    exec(code, names)
+    if "vocabulary" in code:
+        assert read_vocabulary("vocabulary.tsv").labels == {"http://a/1": "animals", "http://a/2": "home"}
+        return
+    expected = [("cats purr", ["ham"]), ("a chair", ["spam"])] if "spam" in code else EXPECTED
+    assert read("documents.jsonl") == expected
+
+
+@pytest.mark.parametrize("line", SHELL, ids=lambda line: line.split()[0])
+@pytest.mark.usefixtures("files")
+def test_a_tool_makes_a_corpus(line):
+    if not shutil.which(line.split()[0]):
+        pytest.skip(f"{line.split()[0]} is not installed")
+    subprocess.run(line, shell=True, check=True)
+    assert read(line.split()[-1].removesuffix(".bz2")) == EXPECTED
