@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 
-from xmlgp.data.file_kinds import is_binary
 from xmlgp.data.streams import DamagedError
 from xmlgp.errors import DataFormatError, UsageError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -249,8 +248,6 @@ def _check_line(line: str, number: int, reader: LineReader) -> None:
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
         shown = content.decode(encoding, "ignore")
-    elif is_binary(content):
-        raise DataFormatError(reader.path, number, f"{reason}; this looks like binary data, not text")
     else:
         encoding = "cp1252" if wrong[0] not in NOT_CP1252 else "latin-1"
         word = max(content.rfind(blank, 0, position) for blank in (b" ", b"\t", b",")) + 1

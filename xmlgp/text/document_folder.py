@@ -79,5 +79,5 @@ class DocumentFolder(StoredCorpus):
             raise XmlgpError(f"{path}: this is a symbolic link that leads out of the folder; {advice}")
         if not os.path.isfile(path):
             raise XmlgpError(f"{path}: this is not a regular file")
-        with open_input(path) as stream:
+        with open_input(path, self.encoding) as stream:
             yield from decoded_lines(LineReader(stream, path, self.encoding))
