@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.names import CONTROL
+from xmlgp.data.names import describe_unfit
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
@@ -55,9 +55,8 @@ class LabelNumbers(dict[str, int]):
         if normalized != name:
             number = self[normalized]
         else:
-            control = CONTROL.search(name)
-            if control:
-                raise BadName(f"label {excerpt(name)} has a control character, U+{ord(control[0]):04X}")
+            if unfit := describe_unfit(name):
+                raise BadName(f"label {excerpt(name)} {unfit}")
             number = len(self.names)
             preferred = self._same.get(name)
             if preferred is not None:
@@ -81,18 +80,11 @@ class LabelNumbers(dict[str, int]):
             order = sorted(new, key=lambda number: _numeric_key(self.names[number]))
         else:
             order = sorted(new, key=self.names.__getitem__)
-        return _in_order(self.names, self._earlier_count, order)
-
-
-def _in_order(names: Sequence[str], count: int, order: Iterable[int]) -> tuple[list[str], NDArray[np.int32]]:
-    """Return the first `count` names and then those of the numbers in `order`, and the position of each number there.
-
-    The position of a number that is left out is −1. One more element, at the end, is the position of the number −1.
-    """
-    numbers = [*range(count), *order]
-    positions = np.full(len(names) + 1, -1, np.int32)
-    positions[numbers] = np.arange(len(numbers))
-    return [names[number] for number in numbers], positions
+        numbers = [*range(self._earlier_count), *order]
+        # One more element, at the end, is the position of the number −1.
+        positions = np.full(len(self.names) + 1, -1, np.int32)
+        positions[numbers] = np.arange(len(numbers))
+        return [self.names[number] for number in numbers], positions
 
 
 def _numeric_key(name: str) -> tuple[int, str, str]:
@@ -112,11 +104,6 @@ def label_matrix(
     label_numbers = LabelNumbers(names, same)
     numbers, lengths = _numbers_of_lists(y, label_numbers)
     ordered, positions = label_numbers.ordered()
-    for name in ordered[len(names) :]:
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
     return ordered, matrix_of_labels(positions[numbers], lengths, len(ordered))
 
 

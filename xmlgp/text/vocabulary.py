@@ -57,14 +57,6 @@ class Vocabulary(NamedTuple):
         return self.uris | {uri: uri for uri in self.labels}
 
 
-class _Entry(NamedTuple):
-    """A preferred label of a concept, and its language, which may be empty."""
-
-    uri: str
-    label: str
-    language: str
-
-
 def uri_of(text: str) -> str | None:
     """Return the URI that a text is, perhaps in brackets, or None."""
     match = URI.fullmatch(text.strip())
@@ -81,14 +73,10 @@ def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -
     kind = SKOS.get(format_ending(path))
     with open_input(path) as stream:
         if kind:
-            content = stream.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
-                reason = f"SKOS of more than {MOST_BYTES >> 20} MiB is not read"
-                raise XmlgpError(f"{path}: {reason}; write `<URI><TAB>label`")
-            entries = _read_skos(content, path, kind)
+            entries = _read_skos(stream.read(MOST_BYTES + 1), path, kind)
         else:
             entries = list(_read_tsv(decoded_lines(LineReader(stream, path)), path))
-    counts = Counter(entry.language for entry in entries)
+    counts = Counter(language for _, _, language in entries)
     if not counts:
         raise XmlgpError(f"{path}: there are no concepts with preferred labels")
     chosen = _language(counts, language)
@@ -96,10 +84,10 @@ def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -
         listed = ", ".join(map(excerpt, sorted(counts)))
         raise SettingsError(f"{path}: there are no labels in {excerpt(language)}, only in {listed}")
     labels: dict[str, str] = {}
-    for entry in entries:
-        if entry.language == chosen:
+    for uri, label, other in entries:
+        if other == chosen:
             # Two labels of a concept are a mistake; their order must not decide which one is shown.
-            labels[entry.uri] = min(entry.label, labels.get(entry.uri, entry.label))
+            labels[uri] = min(label, labels.get(uri, label))
     shared = {label for label, count in Counter(labels.values()).items() if count > 1}
     return Vocabulary(path, labels, {label: uri for uri, label in labels.items() if label not in shared}, chosen)
 
@@ -107,11 +95,13 @@ def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -
 def _language(counts: Counter[str], language: str | None) -> str | None:
     """Return the language of labels that a user means: the same, a regional variant, or what it is a variant of."""
     tag = (language or "en").lower().replace("_", "-")
-    ranked = [other for other, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
-    alike = [other for other in ranked if f"{other}-".lower().startswith(f"{tag}-")]
-    alike.sort(key=lambda other: other.lower() != tag)
-    wider = [other for other in ranked if other and tag.startswith(f"{other.lower()}-")]
-    return next(iter([*alike, *wider] if language else [*alike, *ranked]), None)
+
+    def rank(other: str) -> tuple[bool, bool, bool, int]:
+        name = other.lower()
+        return name == tag, name.startswith(f"{tag}-"), bool(name) and tag.startswith(f"{name}-"), counts[other]
+
+    best = max(sorted(counts), key=rank)
+    return best if language is None or any(rank(best)[:3]) else None
 
 
 def name_labels(
@@ -152,7 +142,7 @@ def name_labels(
     return names._replace(uris=uris, preferred=shown)
 
 
-def _read_tsv(lines: Iterator[tuple[int, str]], path: str) -> Iterator[_Entry]:
+def _read_tsv(lines: Iterator[tuple[int, str]], path: str) -> Iterator[tuple[str, str, str]]:
     for number, line in lines:
         if not line or line.isspace():
             continue
@@ -166,20 +156,22 @@ def _read_tsv(lines: Iterator[tuple[int, str]], path: str) -> Iterator[_Entry]:
             yield _entry(uri, label, "", f"{path}:{number}")
 
 
-def _entry(uri: str, label: str, language: str, path: str) -> _Entry:
-    """Return an entry; XmlgpError if its URI or label is one that no label can have."""
-    entry = _Entry(normalized_name(uri), normalized_name(label), language)
-    for text in entry[:2]:
+def _entry(uri: str, label: str, language: str, path: str) -> tuple[str, str, str]:
+    """Return a URI, a preferred label and its language; XmlgpError if a label of a model cannot have such names."""
+    names = normalized_name(uri), normalized_name(label)
+    for text in names:
         if unfit := describe_unfit(text):
             raise XmlgpError(f"{path}: {excerpt(text)} {unfit}")
-    return entry
+    return *names, language
 
 
-def _read_skos(content: bytes, path: str, kind: str) -> list[_Entry]:
+def _read_skos(content: bytes, path: str, kind: str) -> list[tuple[str, str, str]]:
     try:
         import rdflib
     except ImportError:
         raise XmlgpError(f"{path}: SKOS needs rdflib: pip install 'xmlgp[text]'") from None
+    if len(content) > MOST_BYTES:
+        raise XmlgpError(f"{path}: SKOS of more than {MOST_BYTES >> 20} MiB is not read; write `<URI><TAB>label`")
     # It logs each URI with a space.
     logging.getLogger("rdflib").setLevel(logging.ERROR)
     if kind == "xml" and REFERRING.search(content):
