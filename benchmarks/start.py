@@ -3,16 +3,12 @@
     python -m benchmarks start [--text MODEL] [--repeats 9] [--warm] [--json FILE]
 
 Trains on the embedded data set, in a temporary folder: first as after an installation, with no compiled functions and
-no parsed data in the caches, unless --warm leaves that out, then `--repeats` times. The imports are those of a whole
-training, by `python -X importtime`. With --text, the folder of a model of text, one text is scored by `xmlgp predict
-MODEL -`, as often. Numbers are medians, of whole commands; processor seconds depend less on what else runs.
+no parsed data in the caches, unless --warm leaves that out, then `--repeats` times. With --text, the folder of a model
+of text, one text is scored by `xmlgp predict MODEL -`, as often. Numbers are medians, of whole commands; processor seconds depend less on what else runs.
 """
 
 import os
-import re
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -21,9 +17,6 @@ import click
 from benchmarks import harness
 
 QUESTION = b"How do I renew the certificate of a web server?\n"
-
-#: A line of `python -X importtime`: microseconds of the module itself.
-IMPORT = re.compile(r"^import time:\s+(\d+) \|", re.MULTILINE)
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
@@ -41,7 +34,6 @@ def main(text, repeats, warm, as_json):
         train = "train", "-q", folder / "toy", folder / "model"
         rows = {} if warm else {"the first training": [harness.run_xmlgp(*train, env=environment)]}
         rows["a later one"] = [harness.run_xmlgp(*train, env=environment) for _ in range(repeats)]
-        imports = [imported(train, environment) for _ in range(repeats)]
         if text:
             # The first one compiles what training has not.
             rows["one text"] = [scored(text, environment) for _ in range(repeats + 1)][1:]
@@ -49,9 +41,7 @@ def main(text, repeats, warm, as_json):
     harness.print_table(
         ["", "seconds", "processor seconds", "peak MB"], [[name, *row] for name, row in medians.items()]
     )
-    seconds = statistics.median(seconds for seconds, _ in imports)
-    print(f"imports of a training: {seconds:.3f} s, {imports[0][1]} modules")
-    harness.write_json(as_json, {"medians": medians, "import_seconds": seconds, "modules": imports[0][1]})
+    harness.write_json(as_json, {"medians": medians})
 
 
 def scored(model, environment):
@@ -60,14 +50,6 @@ def scored(model, environment):
         stream.write(QUESTION)
         stream.seek(0)
         return harness.run_xmlgp("predict", "-q", model, "-", env=environment, stdin=stream)
-
-
-def imported(arguments, environment):
-    """Return the seconds of all imports of a command, and their number."""
-    command = [sys.executable, "-X", "importtime", "-m", "xmlgp", *map(str, arguments)]
-    written = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True, env=environment).stderr
-    times = [int(microseconds) for microseconds in IMPORT.findall(written)]
-    return sum(times) / 1e6, len(times)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import KS, Cell, CellData
-from benchmarks.papers.checked_yaml import Optional, Scalar, integer
 from xmlgp.bmlpl.parameters import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL
@@ -35,9 +34,6 @@ CHOOSE_BY = "AUC_instance"
 #: The file beside the points that has the names of labels, if there is one; see `xmlgp.data.names`.
 LABEL_NAMES = "labels.txt"
 
-#: The schema of a share of the number of labels.
-SHARE = Scalar("a number above 0, at most 1.0", lambda value: isinstance(value, float) and 0 < value <= 1)
-
 
 @dataclasses.dataclass(frozen=True)
 class BMLPLCell(Cell[BMLPLSettings]):
@@ -51,7 +47,7 @@ class BMLPLCell(Cell[BMLPLSettings]):
     top_labels: int = 0
 
     model: ClassVar[Model] = BMLPL
-    schema: ClassVar[dict[str, object]] = {"topic_shares": Optional([SHARE], []), "top_labels": Optional(integer(1), 0)}
+    defaults: ClassVar[dict[str, object]] = {"topic_shares": [], "top_labels": 0}
 
     @classmethod
     def options(cls, spec: Mapping[str, Any], dataset: str, method: str, epochs_scale: float) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import yaml
+
 from benchmarks.papers import layout
 from benchmarks.papers.bmlpl import BMLPLCell
 from benchmarks.papers.cells import Cell, other_data
-from benchmarks.papers.checked_yaml import MAPPING, Optional, check, integer, load_yaml, text
 from benchmarks.papers.gpc import GPCCell
 from benchmarks.papers.mlgpf import MLGPFCell
 from xmlgp.data.catalogue import Catalogue, Entry, load_catalogue
@@ -61,22 +62,20 @@ KINDS = {
     "accuracy": Kind(GPCCell, layout.accuracy_table, layout.draw_accuracy, ACCURACY_LABEL, SIZES_TITLE, timed=True),
 }
 
-#: The schema of an experiment in datasets.yaml; some classes of cells add keys (`Cell.schema`).
-SCHEMA = {
-    "title": text(),
-    "paper": text(),
-    "kind": text(f"one of {', '.join(KINDS)}", "|".join(KINDS)),
-    "datasets": [text()],
-    "methods": [text()],
-    "settings": Optional(MAPPING, {}),
-    "variants": Optional([MAPPING], []),
-    "restarts": Optional(integer(1), 1),
-    "once": Optional([text()], []),
-    "test_every": Optional(integer(0), 0),
-    "compare": Optional(text(), ""),
-    "note": Optional(text(), ""),
-    "styles": Optional({None: MAPPING}, {}),
+#: The keys of an experiment in datasets.yaml that may be missing; some classes of cells add keys (`Cell.defaults`).
+DEFAULTS: dict[str, Any] = {
+    "settings": {},
+    "variants": [],
+    "restarts": 1,
+    "once": [],
+    "test_every": 0,
+    "compare": "",
+    "note": "",
+    "styles": {},
 }
+
+#: The keys that every experiment has.
+REQUIRED = {"title", "paper", "kind", "datasets", "methods"}
 
 #: Share of the points held out as test points if a data set has no test points ([I] section 2).
 HELD_OUT = 0.2
@@ -136,7 +135,8 @@ class Experiment(NamedTuple):
 def load_papers() -> PapersCatalogue:
     """Read the catalogue of data sets and its experiments; see `load_catalogue`."""
     catalogue = load_catalogue()
-    return PapersCatalogue(**vars(catalogue), experiments=load_yaml(catalogue.path).get("experiments") or {})
+    experiments = yaml.safe_load(Path(catalogue.path).read_text(encoding="utf-8"))["experiments"]
+    return PapersCatalogue(**vars(catalogue), experiments=experiments)
 
 
 def load_experiment(
@@ -152,10 +152,13 @@ def load_experiment(
         raise SettingsError(f"{name} is not an experiment; choose from {names}")
     where = f"{catalogue.path}: experiment {name}"
     raw = catalogue.experiments[name]
-    # An unknown kind is refused by the schema.
-    named = KINDS.get(str(raw.get("kind"))) if isinstance(raw, dict) else None
-    spec = check(raw, SCHEMA | (named.cell.schema if named else {}), where)
-    kind = KINDS[spec["kind"]]
+    if REQUIRED - raw.keys() or raw["kind"] not in KINDS:
+        raise CatalogueError(f"{where} needs {', '.join(sorted(REQUIRED))}; its kind is one of {', '.join(KINDS)}")
+    kind = KINDS[raw["kind"]]
+    defaults = DEFAULTS | kind.cell.defaults
+    if unknown := raw.keys() - REQUIRED - defaults.keys():
+        raise CatalogueError(f"{where} has an unknown key {sorted(unknown)[0]!r}")
+    spec = defaults | raw
     chosen = tuple(dataset for dataset in spec["datasets"] if not only or dataset in only)
     if not chosen:
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")

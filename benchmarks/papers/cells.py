@@ -106,9 +106,9 @@ class Cell(ABC, Generic[SettingsOfModel]):
     #: What `other_data` says of the points: empty for those of the catalogue.
     other_data: tuple[tuple[str, str, str], ...] = ()
 
-    #: The record of the model, and the schema of the keys of an experiment in the catalogue that only this model has.
+    #: The record of the model, and the keys of an experiment in the catalogue that only this model has.
     model: ClassVar[Model]
-    schema: ClassVar[dict[str, object]] = {}
+    defaults: ClassVar[dict[str, object]] = {}
 
     #: Fields that the digest includes when one of them is not empty.
     in_digest: ClassVar[tuple[str, ...]] = ("held_out",)

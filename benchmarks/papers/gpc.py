@@ -15,7 +15,6 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import Cell, CellData
-from benchmarks.papers.checked_yaml import POSITIVE, Optional, text
 from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
@@ -66,11 +65,7 @@ class GPCCell(Cell[GPCSettings]):
     full_batch: bool = False
 
     model: ClassVar[Model] = record.GPC
-    schema: ClassVar[dict[str, object]] = {
-        "seconds": {None: POSITIVE},
-        "learning_rates": Optional({None: [POSITIVE]}, {}),
-        "full_batch": Optional({None: text()}, {}),
-    }
+    defaults: ClassVar[dict[str, object]] = {"seconds": {}, "learning_rates": {}, "full_batch": {}}
     in_digest: ClassVar[tuple[str, ...]] = ("held_out", "seconds", "learning_rates", "full_batch")
 
     @classmethod
