@@ -4,7 +4,8 @@
 
 Trains on the embedded data set, in a temporary folder: first as after an installation, with no compiled functions and
 no parsed data in the caches, unless --warm leaves that out, then `--repeats` times. With --text, the folder of a model
-of text, one text is scored by `xmlgp predict MODEL -`, as often. Numbers are medians, of whole commands; processor seconds depend less on what else runs.
+of text, one text is scored by `xmlgp predict MODEL -`, as often. Numbers are medians, of whole commands; processor
+seconds depend less on what else runs.
 """
 
 import os

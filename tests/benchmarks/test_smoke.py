@@ -17,7 +17,6 @@ QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word
 #: The arguments of each benchmark; DATA, CORPUS and TEXTS stand for small data of each kind, MODEL for a model of text,
 #: OUT for a folder.
 BENCHMARKS = {
-    "assignment": ["DATA", "--peers", "", *QUICK],
     "many_labels": ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--generated-peers", ""]
     + ["--options", "--epochs 1 -P 3", "--repeats", "1", "--folder", "OUT"],
     "out_of_core": ["--folder", "OUT", "--scale", "0.0002", "-R", "20", "-M", "10", "-P", "3"],
@@ -29,7 +28,7 @@ BENCHMARKS = {
 }
 
 #: These start clusters or new processes, or other tools.
-NOT_RUN = {"cluster", "packages", "peers", "start"}
+NOT_RUN = {"cluster", "frozen", "packages", "peers", "start"}
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
 def test_each_benchmark_has_a_name(monkeypatch):
     assert {*dispatcher.NAMES} == BENCHMARKS.keys() | NOT_RUN
     monkeypatch.setattr("sys.argv", ["benchmarks", "none"])
-    with pytest.raises(SystemExit, match="NAME is one of assignment, cluster"):
+    with pytest.raises(SystemExit, match="NAME is one of cluster"):
         dispatcher.main()
 
 
