@@ -26,7 +26,7 @@ from xmlgp.runtime.atomic_files import atomic_write
 __all__ = ["PUBLISHED", "Published", "catalogue_lines", "make_binary_sets", "make_set"]
 
 #: What may follow the name of a published file.
-ENDINGS = ("", ".bz2", ".xz", ".gz")
+ENDINGS = ("", ".gz")
 
 #: Seed of the division of magic into training and test points.
 SPLIT_SEED = 0

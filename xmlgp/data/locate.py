@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -17,7 +16,7 @@ LABELS_OF = {"_X_Xf": "_X_Y", "_ft_mat": "_lbl_mat"}
 FEATURES_OF = {labels: features for features, labels in LABELS_OF.items()}
 PART = re.compile(rf"(?P<name>.*)(?P<ending>{'|'.join([*LABELS_OF, *FEATURES_OF])})\.txt(\.gz)?")
 #: What the names of such files start with, perhaps after a name and an underscore, in place of "train" and so on.
-SHORT = {"train": "trn", "test": "tst", "validation": "val"}
+SHORT = {"train": "trn", "test": "tst"}
 
 #: Files that list which points of NAME_data.txt are training points, by their numbers.
 SPLIT = re.compile(r"(.*[_-])?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
@@ -27,7 +26,7 @@ FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
 
 #: Files that show that a folder holds data, not documents.
 OF_DATA = re.compile(
-    rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
+    rf"((train|test(-\d+)?)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
 )
 
 #: Endings of corpora that no other data have.
@@ -83,12 +82,6 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
     text = f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}"
     if any(folder.glob("*.json")):
         text = f"{text}; `jq -c . {folder}/*.json > FILE.jsonl` makes a corpus of objects"
-    if part == "validation":
-        divide = shlex.join(["xmlgp", "split", os.fspath(folder), "OUT"])
-        text = (
-            f"{text}; give a file, such as {folder / 'validation.csv'}, of points that the model is not trained on, or "
-            f"take some from the training points by `{divide}`"
-        )
     raise XmlgpError(text)
 
 
