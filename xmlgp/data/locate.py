@@ -25,9 +25,7 @@ SPLIT = re.compile(r"(.*[_-])?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
 FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
 
 #: Files that show that a folder holds data, not documents.
-OF_DATA = re.compile(
-    rf"((train|test(-\d+)?)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
-)
+OF_DATA = re.compile(rf"((train|test(-\d+)?)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}")
 
 #: Endings of corpora that no other data have.
 CORPUS = r"\.(csv|tsv|jsonl|ndjson|xlsx|parquet)"
