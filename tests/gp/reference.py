@@ -64,9 +64,6 @@ def inducing_posterior(name, parameters, covariance, p):
         factor = lower @ _factor(parameters["posterior.whitened_factor"][p])
         return lower @ parameters["posterior.whitened_mean"][:, p], factor @ factor.T
     mean = parameters["posterior.mean"][:, p]
-    if name == "gpc":
-        factor = _factor(parameters["posterior.factor"][p])
-        return mean, factor @ factor.T
     log_diagonal = parameters["posterior.log_diagonal"]
     diagonal = np.exp(log_diagonal if log_diagonal.ndim == 1 else log_diagonal[p]) + FLOOR
     return covariance @ mean, np.linalg.inv(np.linalg.inv(covariance) + np.diag(1 / diagonal))

@@ -60,7 +60,7 @@ def separable(N=60, width=8.0, seed=0):
 def by_quadrature(problem, parameters):
     """Return the bound of SPEC section 1 by dense formulas."""
     problem = problem.with_theta([parameters[name] for name in THETA])
-    mean, covariance = inducing_posterior("gpc", parameters, None, 0)
+    mean, covariance = inducing_posterior("cholesky", parameters, problem.covariances[1], 0)
     m, s = moments(problem, mean, covariance)
     exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
     return exact - gaussian_kl(mean, covariance, problem.covariances[1])
@@ -85,13 +85,13 @@ def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(i
     running = started(problem, inference)
     returned = [running.step(iteration, 0) for iteration in range(3)]
     parameters = running.parameters(3)
-    assert list(parameters) == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
+    assert list(parameters) == ["inducing", *THETA, "posterior.whitened_mean", "posterior.whitened_factor"]
     np.testing.assert_array_equal(parameters["inducing"], problem.inducing)
     assert returned[-1] == pytest.approx(by_quadrature(problem, parameters), rel=1e-8)
     if inference != "vi-taylor":
         here, tangent_points = state_of(problem, running)
         np.testing.assert_array_equal([parameters[name] for name in THETA], here.theta)
-        mean, covariance = inducing_posterior("gpc", parameters, None, 0)
+        mean, covariance = inducing_posterior("cholesky", parameters, here.covariances[1], 0)
         best_mean, best_covariance = here.optimal_posterior(tangent_points)
         np.testing.assert_allclose(mean, best_mean, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(covariance, best_covariance, rtol=1e-5, atol=1e-7)

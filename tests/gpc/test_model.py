@@ -17,8 +17,8 @@ from xmlgp.gpc.model import Predictive, initial_parameters, uncollapsed_bound
 def posterior(seed, M):
     random = np.random.default_rng(seed)
     return {
-        "posterior.mean": random.normal(size=(M, 1)),
-        "posterior.factor": np.tril(0.4 * random.normal(size=(M, M)))[None],
+        "posterior.whitened_mean": random.normal(size=(M, 1)),
+        "posterior.whitened_factor": np.tril(0.4 * random.normal(size=(M, M)))[None],
     }
 
 
@@ -30,7 +30,7 @@ def test_gradients_of_the_uncollapsed_bound_agree_with_central_differences(seed)
     labels = sp.csr_array(problem.positive[:, None])
     batch = Batch(Points(problem.points, np.zeros(len(problem.points))), labels, None, 2.5)
     _, gradients = bound.value_and_gradients(parameters, batch)
-    assert gradients.keys() == {*THETA, "posterior.mean", "posterior.factor"}
+    assert gradients.keys() == {*THETA, "posterior.whitened_mean", "posterior.whitened_factor"}
     numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)
     for name, gradient in gradients.items():
         atol = 1e-6 * np.abs(numeric[name]).max()
@@ -40,7 +40,7 @@ def test_gradients_of_the_uncollapsed_bound_agree_with_central_differences(seed)
 def test_variance_of_a_narrow_posterior_is_not_negative():
     problem = random_problem().with_theta([0, 3, -40])
     factor = np.diag(np.full(5, -40.0))[None]
-    parameters = problem.parameters | {"posterior.mean": np.zeros((5, 1)), "posterior.factor": factor}
+    parameters = problem.parameters | {"posterior.whitened_mean": np.zeros((5, 1)), "posterior.whitened_factor": factor}
     _, variance = Predictive(parameters)(Points(problem.inducing, np.zeros(5)))
     assert (variance >= 0).all()
     assert (variance < 1e-6).all()

@@ -37,8 +37,8 @@ def model(path, density=0.25, **chosen):
         "kernel.se.log_variance": np.array(0.7),
         "kernel.se.log_lengthscale": np.array(1.3),
         "kernel.noise.log_variance": np.array(-1.5),
-        "posterior.mean": random.normal(size=(M, 1)),
-        "posterior.factor": factor[None],
+        "posterior.whitened_mean": random.normal(size=(M, 1)),
+        "posterior.whitened_factor": factor[None],
     }
     return write(folder, {f"parameters.{name}": value for name, value in parameters.items()})
 
@@ -68,7 +68,7 @@ def dense_moments(folder, density, features):
             # Sparse points are not centred by the model, so shift its inducing inputs as well.
             p["inducing"] = p["inducing"] - scaler.mean_ / scaler.scale_
     covariances = scikit_covariances(("se", "noise"), p, seen, p["inducing"])
-    mean, covariance = conditional(*covariances, *inducing_posterior("gpc", p, None, 0))
+    mean, covariance = conditional(*covariances, *inducing_posterior("cholesky", p, covariances[1], 0))
     return mean[:, None], np.diagonal(covariance)[:, None]
 
 
@@ -113,8 +113,8 @@ DAMAGE = {
     "kernel.se.log_variance": [(2,)],
     "kernel.se.log_lengthscale": [(D,)],
     "kernel.noise.log_variance": [None],
-    "posterior.mean": [(M + 1, 1), (M, 2), (M,)],
-    "posterior.factor": [(2, M, M), (1, M, M - 1), ()],
+    "posterior.whitened_mean": [(M + 1, 1), (M, 2), (M,)],
+    "posterior.whitened_factor": [(2, M, M), (1, M, M - 1), ()],
     "extra": [()],
     "kernel.linear.log_variance": [()],
 }
@@ -135,8 +135,7 @@ def test_damaged_parameters_are_rejected(tmp_path):
     for name, value in valid.items():
         for bad in (np.full_like(value, np.nan), np.full_like(value, np.inf), value.astype("f4"), value.astype(int)):
             assert not fit({name: bad}), (name, bad)
-    assert not fit(
-        {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, 1)), "posterior.factor": np.ones((1, 0, 0))}
-    )
+    empty = {"posterior.whitened_mean": np.ones((0, 1)), "posterior.whitened_factor": np.ones((1, 0, 0))}
+    assert not fit(empty | {"inducing": np.ones((0, D))})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(write(folder, {"parameters.inducing": None}))

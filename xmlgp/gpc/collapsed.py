@@ -24,7 +24,7 @@ from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import PointsTape
-from xmlgp.gpc.model import KERNEL
+from xmlgp.gpc.model import KERNEL, POSTERIOR
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.dense import product
 from xmlgp.preprocess.inputs import Inputs, Selected
@@ -136,8 +136,8 @@ class BlockCovariances:
     def __init__(self, parameters: Mapping[str, NDArray[np.float64]], coordinates: Inputs | Selected) -> None:
         self._coordinates = coordinates
         K_Z, self._inducing_tape = KERNEL.forward_inducing(parameters)
-        self.lower = factorise(add_jitter(K_Z), "K_Z").factor
-        self.inverse_lower = get_lapack_funcs("trtri", (self.lower,))(self.lower, lower=1)[0]
+        lower = factorise(add_jitter(K_Z), "K_Z").factor
+        self.inverse_lower = get_lapack_funcs("trtri", (lower,))(lower, lower=1)[0]
         count = len(coordinates)
         M = len(K_Z)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
@@ -285,11 +285,9 @@ class Optimum:
         return float(expected - gauss_kl(mahalanobis, trace, self._precision.log_determinant, len(self._mean)))
 
     def posterior(self) -> dict[str, NDArray[np.float64]]:
-        """Return the parameters of q(u), named and shaped as those of `FullPosterior`."""
-        # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A. Forming the product would lose half of the digits.
-        lower = self._covariances.lower
-        solve = get_lapack_funcs("trtrs", (lower,))
-        root = np.linalg.qr(solve(self._precision.factor, lower.T, lower=1)[0], mode="r")
+        """Return the parameters of q(u), named and shaped as those of `Cholesky`."""
+        # (I + A)⁻¹ = T⁻ᵀ T⁻¹ with T Tᵀ = I + A. Forming the product would lose half of the digits.
+        root = np.linalg.qr(get_lapack_funcs("trtri", (self._mean,))(self._precision.factor, lower=1)[0], mode="r")
         factor = (root * np.sign(np.diagonal(root))[:, None]).T
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
-        return {"posterior.mean": (lower @ self._mean)[:, None], "posterior.factor": np.tril(factor)[None]}
+        return dict(zip(POSTERIOR.parameter_names, (self._mean[:, None], np.tril(factor)[None]), strict=True))

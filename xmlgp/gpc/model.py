@@ -1,7 +1,7 @@
 """The GPC model: one latent function with an SE kernel and noise, its posterior q(u), and its bound.
 
 The model of [I] (7) to (11): p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′]. The
-inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. This is MLGPF with P = K = 1, Φ = 1 and
+inducing inputs Z are fixed, and q(u) is `Cholesky` for every inference method. This is MLGPF with P = K = 1, Φ = 1 and
 b = 0, so its parameters have the same names.
 """
 
@@ -16,7 +16,7 @@ from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gpc.posterior import FullPosterior
+from xmlgp.gp.posteriors import Cholesky
 
 __all__ = [
     "KERNEL",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 KERNEL = Kernel(("se", "noise"), ard=False)
-POSTERIOR = FullPosterior()
+POSTERIOR = Cholesky()
 PARAMETER_NAMES = ["inducing", *KERNEL.parameter_names(), *POSTERIOR.parameter_names]
 
 
@@ -57,8 +57,8 @@ def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str,
     Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed. The expectations are computed with so many `nodes`.
     """
     parameters = initial_parameters(inducing)
-    prior, _ = KERNEL.forward_inducing(parameters)
-    parameters |= POSTERIOR.parameters_of_prior(prior)
+    M = len(parameters["inducing"])
+    parameters |= dict(zip(POSTERIOR.parameter_names, (np.zeros((M, 1)), np.zeros((1, M, M))), strict=True))
     parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
     latent = Inducing(KERNEL, POSTERIOR, inputs_fixed=True)
     return Bound(latent, Quadrature(nodes), ("loadings", "bias")), parameters
