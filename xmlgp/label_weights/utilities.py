@@ -217,7 +217,9 @@ class UtilityMoments:
         if first < progress.visited:
             progress.cursors = arranged.by_feature.starts[progress.by_feature.features]
         progress.visited = first + mean.shape[1]
-        _add_weights(first, progress.by_feature, progress.cursors, arranged.by_feature, mean, variance)
+        # The loop is compiled by the first call.
+        if progress.by_feature.features.size:
+            _add_weights(first, progress.by_feature, progress.cursors, arranged.by_feature, mean, variance)
         return mean, variance
 
     def _variance(self, latent: Moments, extended: Moments, labels: slice) -> NDArray[Any]:

@@ -41,7 +41,11 @@ def compiled(function: Function) -> Function:
     Division by zero gives infinity, as in NumPy, because a check would prevent vector instructions. The machine code is
     cached beside the package, or in the user's cache folder.
     """
-    dispatcher = numba.njit(function, nogil=True, fastmath=ARITHMETIC, error_model="numpy")
+    # Nothing passes these functions to others, for which Numba would compile a wrapper of each.
+    # The types of Numba lack the option.
+    dispatcher = numba.njit(  # type: ignore[call-overload, unused-ignore]
+        function, nogil=True, no_cfunc_wrapper=True, fastmath=ARITHMETIC, error_model="numpy"
+    )
     # RuntimeError: no folder is writable.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba

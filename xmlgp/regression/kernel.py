@@ -52,7 +52,10 @@ class CrossCovariance:
 
     def __init__(self, features: Features) -> None:
         # The entries of a feature are sorted by point.
-        self._by_feature = features.sparse.T.tocsr().astype(np.float32, copy=False)
+        columns = features.sparse.T.tocsr().astype(np.float32, copy=False)
+        columns.indptr = columns.indptr.astype(np.int64, copy=False)
+        columns.indices = columns.indices.astype(np.int32, copy=False)
+        self._by_feature = columns
         self._dense = dense_array(features)
         with np.errstate(over="ignore"):
             self._half_norms = 0.5 * squared_norms(features.sparse).astype(np.float32)
@@ -72,8 +75,9 @@ class CrossCovariance:
         """Fill `out` with the logarithms of the covariances, which order points that are far away as well."""
         rows = points.sparse
         columns = self._by_feature
+        # The same types of indices each time, as each choice of types would be compiled by itself.
         _fill_half_distances(
-            rows.indptr[start : stop + 1],
+            rows.indptr[start : stop + 1].astype(np.int64),
             rows.indices,
             rows.data,
             columns.indptr,
@@ -119,8 +123,9 @@ def noisy_covariance(features: Features, progress: Progress) -> NDArray[np.float
 
     def fill(start: int) -> None:
         stop = min(start + ROWS, count)
-        block = covariance[start:stop, :stop]
+        block = np.empty((stop - start, stop), np.float32)
         kernel.fill(features, start, stop, block)
+        covariance[start:stop, :stop] = block
         covariance[:start, start:stop] = block[:, :start].T
         with bar_lock:
             bar.update()
