@@ -6,7 +6,6 @@ import pytest
 from tests.label_index.problems import BLOBS, K, blobs, latent_of, shrunk_utilities
 from xmlgp.label_index import clusters as module
 from xmlgp.label_index.clusters import cluster_labels, measured_by_loadings
-from xmlgp.label_index.search import LabelSearch
 from xmlgp.runtime.threads import limit_threads
 
 
@@ -61,18 +60,3 @@ def test_labels_that_are_not_found_lower_the_recall():
     index = cluster_labels(loadings, bias, 0).measured(latent.mean, best, found)
     assert index.recall[-1] == pytest.approx(0.75)
     assert index.clusters_for(0.8) is None
-
-
-def test_new_labels_join_the_cluster_of_the_nearest_centroid():
-    loadings, bias, blob = blobs()
-    old = K - 40
-    index = cluster_labels(loadings[:old], bias[:old], 0)
-    grown = index.updated(loadings, bias)
-    np.testing.assert_array_equal(np.sort(grown.labels), np.arange(K))
-    cluster = grown.cluster
-    np.testing.assert_array_equal(cluster[:old], index.cluster)
-    shared = [np.isin(blob[k], blob[:old][cluster[:old] == cluster[k]]) for k in range(old, K)]
-    assert np.mean(shared) > 0.9
-    latent = latent_of(20)
-    found = LabelSearch(grown, loadings, bias, len(grown.biases)).candidates(latent, 1)
-    np.testing.assert_array_equal(found[:, 0], shrunk_utilities(latent, loadings, bias).argmax(axis=1))

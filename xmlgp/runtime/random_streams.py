@@ -30,8 +30,6 @@ class Stream(IntEnum):
     LABEL_INDEX = 14
     #: Points on which the recall of an index is measured.
     INDEX_POINTS = 15
-    #: Initial latent functions of words and dense features together.
-    JOINT = 16
 
 
 def random_stream(seed: int, stream: Stream, *keys: int) -> np.random.Generator:

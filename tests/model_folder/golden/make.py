@@ -26,6 +26,10 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights",
         "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
+    "neighbours": [
+        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights",
+        "-P", "3", "--epochs", "8", "--batch-size", "8",
+    ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--epochs", "4", "--batch-size", "8",
@@ -45,10 +49,18 @@ EARLIER = {"mlgpf", "weight-space", "calibrated", "scaled"}
 #: The model with an index of labels, which only models of many labels have otherwise.
 INDEXED = "indexed"
 
+#: The model with dense features beside words.
+DENSE = "neighbours"
+
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
+
+
+def dense_options(model, part):
+    """Return the options for the dense features of these points."""
+    return ["--dense", HERE / f"{part}.npy"] if model == DENSE else []
 
 
 def xmlgp(*arguments, program=("-m", "xmlgp")):
@@ -70,12 +82,13 @@ def make(models):
     for model in models or [name for name in MODELS if name not in EARLIER]:
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
-        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]
+        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
         program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
         xmlgp("train", data(model, "train"), path, *options, program=program)
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
-            xmlgp("predict", path, data(model, "test"), "-k", "all", "--with-std", "-q", *out)
+            options = ["-k", "all", "--with-std", "-q", *dense_options(model, "test")]
+            xmlgp("predict", path, data(model, "test"), *options, *out)
 
 
 if __name__ == "__main__":
