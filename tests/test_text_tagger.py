@@ -258,7 +258,7 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
             "labels must be a list of names for each document, not numbers; a matrix of 0 and 1 needs .*",
         ),
         (["a text"], [["a"], ["b"]], "there are 1 points, but the labels of 2 points"),
-        (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
+        (["a text"], [["a\ud800"]], r"labels\[0\]: label 'a\\ud800' has U\+D800, which no name can have"),
         (["a text", "text"], [[], [" "]], "no document has a label"),
         (["a", "?"], [["a"], []], "no document has a word"),
     ],
