@@ -13,7 +13,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import Indices, empty_numbers, number_values, reason_of, repeated, row_of, scan_repository
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
-from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
@@ -38,7 +37,6 @@ __all__ = [
     "read_points",
     "read_sizes",
     "stack_blocks",
-    "write_blocks",
     "write_dataset",
 ]
 
@@ -49,12 +47,6 @@ MAX_HEADER_BYTES = 200
 INDEX_BOUND = 2**31
 #: Points formatted at once.
 ROWS_PER_WRITE = 2048
-#: Features of text are mostly counts. A compiled loop formats blocks of counts up to this number.
-LARGEST_COUNT = 1 << 24
-#: Most characters of an index or a count, including one separator.
-MAX_DIGITS = 11
-
-COMMA, SPACE, COLON, NEWLINE, ZERO = b", :\n0"
 
 
 class Header(NamedTuple):
@@ -122,28 +114,15 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Prog
     progress : callable
         See `xmlgp.runtime.progress`.
     """
-    blocks = (dataset.rows(slice(start, start + ROWS_PER_WRITE)) for start in range(0, dataset.N, ROWS_PER_WRITE))
-    write_blocks(path, Header(dataset.N, dataset.D, dataset.K), blocks, progress)
-
-
-def write_blocks(
-    path: str | os.PathLike[str],
-    header: Header,
-    blocks: Iterable[Dataset],
-    progress: Progress = silent,
-    shown_path: str | None = None,
-) -> None:
-    """Write a data file as `write_dataset` does, from blocks of a few thousand points each.
-
-    `shown_path` is where the file will be in the end, for progress.
-    """
     path = os.fspath(path)
-    with open_output(path) as stream, progress(f"writing {shown_path or path}", total=header.N, unit=" points") as bar:
-        stream.write(b"%d %d %d\n" % header)
-        for block in blocks:
+    N = dataset.N
+    with open_output(path) as stream, progress(f"writing {os.path.basename(path)}", total=N, unit=" points") as bar:
+        stream.write(b"%d %d %d\n" % dataset.shape)
+        for start in range(0, N, ROWS_PER_WRITE):
+            block = dataset.rows(slice(start, start + ROWS_PER_WRITE))
             if not np.isfinite(block.features.sparse.data).all():
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
-            stream.write(_format_block(block))
+            stream.write("".join(_format_lines(block)).encode())
             bar.update(block.N)
 
 
@@ -248,66 +227,6 @@ def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str, pairs_o
         raise DataFormatError(path, first_line + row, reason)
     features.eliminate_zeros()
     return Dataset(Features(features), label_matrix)
-
-
-def _format_block(block: Dataset) -> bytes:
-    """Return the lines of a block of points as bytes."""
-    features = block.features.sparse
-    labels = block.labels
-    values = features.data
-    if values.size and values.min() >= 0 and values.max() <= LARGEST_COUNT:
-        counts = values.astype(np.int32)
-        if np.array_equal(counts, values):
-            # Besides, each point has a newline, and perhaps the space of an empty one.
-            text = np.empty(MAX_DIGITS * (len(labels.indices) + 2 * len(counts)) + 2 * block.N, np.uint8)
-            size = _write_counts(labels.indices, labels.indptr, features.indices, features.indptr, counts, text)
-            return text[:size].tobytes()
-    return "".join(_format_lines(block)).encode()
-
-
-@compiled
-def _write_counts(
-    labels: NDArray[np.int32],
-    label_indptr: NDArray[Any],
-    columns: NDArray[np.int32],
-    indptr: NDArray[Any],
-    counts: NDArray[np.int32],
-    text: NDArray[np.uint8],
-) -> int:
-    """Write the lines of points whose features are counts, much faster than `_format_lines`; return their length."""
-    at = 0
-    for point in range(len(indptr) - 1):
-        first = label_indptr[point]
-        start = at
-        for element in range(first, label_indptr[point + 1]):
-            if element > first:
-                text[at] = COMMA
-                at += 1
-            at = _write_integer(labels[element], text, at)
-        for element in range(indptr[point], indptr[point + 1]):
-            text[at] = SPACE
-            at = _write_integer(columns[element], text, at + 1)
-            text[at] = COLON
-            at = _write_integer(counts[element], text, at + 1)
-        if at == start:  # the reason is in _format_lines
-            text[at] = SPACE
-            at += 1
-        text[at] = NEWLINE
-        at += 1
-    return at
-
-
-@compiled
-def _write_integer(number: int, text: NDArray[np.uint8], at: int) -> int:
-    """Write the digits of an integer; return where they end."""
-    power = 1
-    while power <= number // 10:
-        power *= 10
-    while power:
-        text[at] = ZERO + number // power % 10
-        at += 1
-        power //= 10
-    return at
 
 
 def _format_lines(block: Dataset) -> Iterator[str]:
