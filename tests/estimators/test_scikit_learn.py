@@ -224,14 +224,10 @@ def test_score_reads_y_as_fit_does_and_all_methods_say_where_texts_go(model):
 
 @any_classifier
 def test_values_that_are_no_labels_are_refused_with_what_is_right(model):
-    names = ["dog;pet", "cat;pet", "cow"] * 20
-    pairs = ["dog;pet", "cat;pet"] * 30
     for y, message, right in [
         (Y * 0.5, "Unknown label type: continuous; a label is 0.5; 1 says .*; give `labels > 0`", Y * 0.5 > 0),
         (sp.csr_array(Y * 0.5), "Unknown label type: continuous; a label is 0.5", sp.csr_array(Y * 0.5) > 0),
-        (np.arange(60) % 3, r".*pd.get_dummies\(y\) has a column for each", pd.get_dummies(np.arange(60) % 3)),
-        (names, r".*pd.Series\(y\).str.get_dummies\(';'\) has a column", pd.Series(names).str.get_dummies(";")),
-        (pairs, r".*pd.Series\(y\).str.get_dummies\(';'\) has", pd.Series(pairs).str.get_dummies(";")),
+        (np.arange(60) % 3, r".*pd.get_dummies\(y\) has one", pd.get_dummies(np.arange(60) % 3)),
         (np.arange(60) % 2, r".*np.reshape\(y, \(-1, 1\)\)", np.reshape(np.arange(60) % 2, (-1, 1))),
         (Y.astype(str), r"y has texts, .*; give np.array\(y\).astype\(int\)$", np.array(Y.astype(str)).astype(int)),
         ([[1], []] * 30, "y has lists", None),
