@@ -27,7 +27,6 @@ from xmlgp.estimators.scikit_learn import BaseEstimator
 from xmlgp.inputs.kinds import is_matrix
 from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.labels import label_matrix
@@ -42,9 +41,6 @@ __all__ = ["TextTagger"]
 
 #: The names of the labels of each document.
 LabelNames: TypeAlias = Iterable[Iterable[str]]
-
-#: Probabilities per block of documents: those of all labels are computed, even where those of some are needed.
-PROBABILITIES = 1 << 22
 
 
 class TextTagger(BaseEstimator):
@@ -297,28 +293,14 @@ class TextTagger(BaseEstimator):
         """The classifier that `fit` clones."""
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
-    def _source(self, X: Documents, y: LabelNames | None, dense: DenseFeatures | None) -> Source:
-        """Return documents as the fitted classifier takes them, with the names of their labels and dense features."""
-        check_no_table(X)
-        return Source(X, y, dense)
-
     def _features(self, X: Documents, dense: DenseFeatures | None) -> Features:
         """Return the features of documents, for the fitted model."""
         if self.vectorizer_ is None and is_matrix(X):
             check_feature_count(self, X.shape[1])
-        features = self._source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
+        check_no_table(X)
+        features = Source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
         self.classifier_._check_features(features)
         return features
-
-    def _with_probabilities(self, features: Features, scores: Scores) -> Scores:
-        """Return the labels in `scores` with probabilities in place of their scores, the highest first."""
-        size = max(1, PROBABILITIES // len(self.classes_))
-        blocks = []
-        for start in range(0, scores.N, size):
-            rows = scores.rows(start, min(start + size, scores.N))
-            probabilities, _ = self.model_.predictor.score(features[start : start + size], "probability")
-            blocks.append(Scores(rows.indptr, rows.labels, probabilities[rows.points, rows.labels], rows.K))
-        return Scores.stack(blocks).descending()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
