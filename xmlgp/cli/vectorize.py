@@ -34,7 +34,7 @@ def vectorize(
 ) -> None:
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
-    CORPUS is a table with the columns text and labels, JSON Lines, or another format that --help-all lists. `xmlgp
+    CORPUS is a table with the columns text and labels, JSON Lines, or another format of those below. `xmlgp
     train` reads all of them itself; this command is for those who want the rows of numbers. Prints the paths of the
     files.
 
