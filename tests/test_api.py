@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -76,6 +77,9 @@ def test_arrays_are_trained_on_evaluated_and_reported():
     assert found.measures == xmlgp.evaluate(xmlgp.predict(expected, data, k="all").matrix(), data, train=data).measures
     page = xmlgp.report(model, X, labels=Y, title="Arrays", train=model)
     assert page == xmlgp.report(model, X, labels=Y, title="Arrays", train=data)
+    named = xmlgp.train(X, labels=pd.DataFrame(Y).rename(columns="l{}".format), settings={"factors": 3, "epochs": 1})
+    with pytest.raises(SettingsError, match="^the model in `train` has other names of labels than the model$"):
+        xmlgp.report(model, X, labels=Y, train=named)
 
 
 def test_intervals_do_not_depend_on_threads_or_processes():
