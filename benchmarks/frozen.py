@@ -1,8 +1,8 @@
 """Hold what a change must not change: the arrays and the scores of trained models, on one machine and seed.
 
-    python benchmarks/frozen.py write DATASETS BEFORE.json [CASE...]     in a checkout of the commit to compare with
-    python benchmarks/frozen.py write DATASETS AFTER.json [CASE...]      in this one
-    python benchmarks/frozen.py compare BEFORE.json AFTER.json
+    python -m benchmarks frozen write DATASETS BEFORE.json [CASE...]     in a checkout of the commit to compare with
+    python -m benchmarks frozen write DATASETS AFTER.json [CASE...]      in this one
+    python -m benchmarks frozen compare BEFORE.json AFTER.json
 
 DATASETS is the folder with bibtex/, delicious/, tags/, deps/ and binary/. The default is trained on the first four,
 every recipe of [S] and [L] for two epochs on Bibtex, BMLPL's methods on the toy data and GPC's on german. Hashes are of

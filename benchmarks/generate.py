@@ -95,7 +95,7 @@ PILOT_ROUNDS = 4
 
 
 class GeneratedSet:
-    """A data set that is drawn on access, with `rows`, N, D and K as in `Dataset`; test points are others of it."""
+    """A data set that is drawn on access, with `rows` and `shape` as in `Dataset`; test points are others of it."""
 
     def __init__(self, shape, seed=0, test=False):
         self.N, self.D, self.K = shape.N, shape.D, shape.K
@@ -118,6 +118,11 @@ class GeneratedSet:
             self._label_count *= shape.labels * pilot.N / pilot.labels.nnz
         if test:
             self.N = min(TEST_LIMIT, -(-self.N // 10))
+
+    @property
+    def shape(self):
+        """N, D and K, as of a `Dataset`."""
+        return self.N, self.D, self.K
 
     def rows(self, selection):
         """Return the points of a slice."""

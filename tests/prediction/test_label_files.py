@@ -105,7 +105,7 @@ def test_labels_without_scores_are_assigned():
         ('{"labels": [{"label": "a", "score": 1e999}]}', "a score is inf, not a finite number"),
         ('{"labels": [{"label": "a", "score": 1}, "b"]}', "a label has no score (probability, utility, score), but"),
         ('{"labels": ["a", "a"]}', "label 'a' occurs twice"),
-        ('{"labels": ["a\\u0007"]}', "label 'a\\x07' has a control character, U+0007"),
+        ('{"labels": ["a\\u0007"]}', "label 'a\\x07' has U+0007, which no name can have"),
         ('{"id": [], "labels": []}', "id is [], neither text nor an integer"),
     ],
 )
