@@ -69,6 +69,14 @@ def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, path):
             read_dataset(path)
 
 
+@pytest.mark.parametrize(("name", "line"), [("features", "1 1000000000 1"), ("labels", "1 1 1000000000")])
+def test_columns_by_claim_are_refused(tmp_path, name, line):
+    path = tmp_path / "data.txt"
+    path.write_text(f"{line}\n0 0:1\n")
+    with pytest.raises(DataFormatError, match=f":1: there are 1000000000 {name} for 1 values; number the {name} that"):
+        read_dataset(path)
+
+
 def test_blocks_of_the_repository_format_are_unchanged():
     header, blocks = read_blocks(LineReader(io.BytesIO(REPOSITORY_CONTENT), "a"), 77, note=pytest.fail)
     assert header == (3, 3, 1)

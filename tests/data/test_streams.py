@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from xmlgp.data.streams import check_outputs, open_input, open_output
+from xmlgp.data.streams import FREE_BYTES, check_outputs, open_input, open_output
 from xmlgp.errors import UsageError, XmlgpError
 
 
@@ -112,6 +112,13 @@ def test_damaged_compressed_file_is_reported(tmp_path, damage, reason):
     path = tmp_path / "data.gz"
     path.write_bytes(damage(gzip.compress(CONTENT)))
     with pytest.raises(XmlgpError, match=f"^{path}: the gzip data are {reason}"):
+        read(path)
+
+
+def test_small_file_of_many_empty_points_is_refused(tmp_path):
+    path = tmp_path / "data.gz"
+    path.write_bytes(gzip.compress(b"\n" * (FREE_BYTES + (1 << 20))))
+    with pytest.raises(XmlgpError, match=f"^{path}: the gzip data expand to more than 100 times"):
         read(path)
 
 

@@ -11,10 +11,15 @@ from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.data.streams import open_input
+from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
 __all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_labels"]
 __all__ += ["read_rows"]
+
+#: Features or labels that rows may have however few values there are. Beyond it, as many values are needed: arrays with
+#: an element for each column would otherwise be as large as one number in a small file says.
+FREE_COLUMNS = 1 << 24
 
 #: Names of the formats, as in the catalogue; libsvm's with several labels a point is a third.
 REPOSITORY = "repository"
@@ -65,6 +70,15 @@ def read_rows(
 
     `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
     """
+    dataset, data_format = _read_rows(reader, cache, progress, several, note)
+    _check_columns(dataset.features.sparse, "features", reader.path)
+    _check_columns(dataset.labels, "labels", reader.path)
+    return dataset, data_format
+
+
+def _read_rows(
+    reader: LineReader, cache: bool, progress: Progress, several: bool | None, note: Callable[[str], object]
+) -> tuple[Dataset, str]:
     first = reader.peek_line()
     if two_files.is_part(reader.path, first):
         header, blocks = two_files.read_blocks(reader, True, note)
@@ -73,6 +87,14 @@ def read_rows(
         dataset, several = libsvm_format.read_points(reader, progress, several, note)
         return dataset, MULTILABEL if several else LIBSVM
     return repository_format.read_points(reader, cache, progress), REPOSITORY
+
+
+def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
+    """Raise DataFormatError if there are far more columns than values."""
+    columns = matrix.shape[1]
+    if columns > max(FREE_COLUMNS, matrix.nnz):
+        reason = f"there are {columns} {noun} for {matrix.nnz} values; number the {noun} that occur, without gaps"
+        raise DataFormatError(path, 1, reason)
 
 
 def read_blocks(
@@ -107,7 +129,9 @@ def read_labels(
     Return a csr_array of bool, N×K, and D, which is 0 if only the labels are known, and whether no line declares K.
     """
     if two_files.is_part(reader.path, reader.peek_line()):
-        return *two_files.read_labels(reader, note), False
+        labels, D = two_files.read_labels(reader, note)
+        _check_columns(labels, "labels", reader.path)
+        return labels, D, False
     dataset, data_format = read_rows(reader, cache, progress, several, note)
     return dataset.labels, dataset.D, data_format == MULTILABEL
 

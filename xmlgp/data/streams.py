@@ -28,6 +28,11 @@ __all__ = ["DamagedError", "check_outputs", "open_input", "open_output"]
 #: The first byte of gzip data, which no text has. A slow pipe may have delivered no other one yet.
 GZIP_MAGIC = b"\x1f"
 
+#: Bytes that gzip data may expand to however few they are, and times their size that they may expand to beyond. Text
+#: of rows expands to about 4 times, a file of empty lines alone to 1000.
+FREE_BYTES = 1 << 24
+MOST_EXPANDED = 100
+
 
 class DamagedError(Exception):
     """Compressed data are damaged or truncated; the text says so."""
@@ -39,6 +44,7 @@ class _GzipContent(io.RawIOBase):
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
         self._content = gzip.GzipFile(fileobj=stream)
+        self._is_file = stream.seekable()
 
     def readable(self) -> bool:
         return True
@@ -54,6 +60,10 @@ class _GzipContent(io.RawIOBase):
             raise DamagedError("the gzip data are truncated") from None
         except (gzip.BadGzipFile, zlib.error) as error:
             raise DamagedError(f"the gzip data are damaged ({error})") from error
+        if self._is_file and self._content.tell() > max(FREE_BYTES, MOST_EXPANDED * self._stream.tell()):
+            raise DamagedError(
+                f"the gzip data expand to more than {MOST_EXPANDED} times their size; `gunzip` makes a file of all"
+            )
         view[: len(piece)] = piece
         return len(piece)
 
