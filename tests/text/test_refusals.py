@@ -82,6 +82,22 @@ def test_it_is_read_as_it_was_meant(tmp_path, case):
 
 #: The name of a file, its content, and what a message has after the name.
 REFUSED = {
+    "a field that occurs twice": (
+        "a.jsonl",
+        '{"text": "x", "labels": ["a"]}\n{"text": "x", "labels": ["a"], "labels": ["b"]}\n',
+        ":2: the line is not JSON ('labels' occurs twice); ",
+    ),
+    "quotes around several names": (
+        "a.tsv",
+        'text\tlabels\nx\t"a;b"\n',
+        """:2: the labels are '"a;b"': there is what quotes or""",
+    ),
+    "a blank after the prefix of fastText": (
+        "a.txt",
+        "__label__a x\n__label__ b y\n",
+        ":2: labels must be __label__NAME, without a blank, a qu",
+    ),
+    "blanks in a name in brackets": ("a.tsv", "x\t<a b> <c>\n", ":1: a line must be a text, one tab and labels, <in"),
     "no such column": (
         "a.csv",
         "text,tags\nx,a\n",
@@ -210,13 +226,9 @@ REFUSED = {
     "another prefix": (
         "a.txt",
         "__label__a x\n__label2__b y\n",
-        ":2: labels must begin with __label__, without a quote or",
+        ":2: labels must be __label__NAME, without a blank, a qu",
     ),
-    "a quote before a prefix": (
-        "a.txt",
-        '"__label__a x"\n',
-        ":1: labels must begin with __label__, without a quote or",
-    ),
+    "a quote before a prefix": ("a.txt", '"__label__a x"\n', ":1: labels must be __label__NAME, without a blank, a qu"),
     "blanks in a label": (
         "a.txt",
         "__label__New York\tx\n",
@@ -271,3 +283,42 @@ def test_tables_of_pandas(tmp_path, ending, write):
     path.write_bytes(b"damaged")
     with pytest.raises(XmlgpError, match=f"a.{ending}: "), open_corpus(str(path)) as reader:
         list(read_documents(reader))
+
+
+def merge_cells(sheet):
+    sheet.merge_cells("C2:C3")
+
+
+def write_error(sheet):
+    sheet["C2"] = "#N/A"
+
+
+def repeat_column(sheet):
+    sheet["D1"] = "labels"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (merge_cells, ": cells are merged, of which only the first has"),
+        (write_error, ": a cell has an error, such as #N/A"),
+        (repeat_column, ":1: there are 2 columns 'labels'"),
+    ],
+)
+def test_cells_that_pandas_reads_otherwise_are_refused(tmp_path, change, reason):
+    path = tmp_path / "a.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        FRAME.to_excel(writer, index=False)
+        change(writer.sheets["Sheet1"])
+    with pytest.raises(XmlgpError, match=reason), open_corpus(str(path)) as reader:
+        list(read_documents(reader))
+
+
+def test_cells_of_parquet_without_text_are_refused_and_large_identifiers_exact(tmp_path):
+    path = tmp_path / "a.parquet"
+    FRAME.assign(text=[b"x", b"y"]).to_parquet(path)
+    with pytest.raises(XmlgpError, match="a cell is b'x', not text; "), open_corpus(str(path)) as reader:
+        list(read_documents(reader))
+    FRAME.assign(id=pd.array([2**53 + 1, None], "Int64"), labels="a").to_parquet(path)
+    with open_corpus(str(path)) as reader:
+        assert [document.id for document in read_documents(reader)] == [str(2**53 + 1), ""]

@@ -23,7 +23,7 @@ def read_objects(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[
         if not line or line.isspace():
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(line, object_pairs_hook=_object)
             if SURROGATE.search(line):
                 # Half of a pair is no character.
                 json.dumps(value, ensure_ascii=False).encode()
@@ -34,6 +34,16 @@ def read_objects(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[
             reason = f"the line is {excerpt(value)}, not an object; `jq -c '.[]' FILE` writes those of an array"
             raise DataFormatError(path, number, reason)
         yield number, value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; ValueError if it has a field twice, of which only the last would be read."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise ValueError(f"{excerpt(name)} occurs twice")
+        fields[name] = value
+    return fields
 
 
 def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:

@@ -21,6 +21,9 @@ ESCAPED = re.compile(r"\\\Z|&(?:[A-Za-z]{2,8}|#\d{1,6}|#x[0-9A-Fa-f]{1,6})\Z")
 #: A name with quotes around, with the prefix of fastText, or with what separates names at its end.
 ODD = re.compile(r"""(["'“„]).+["'”“]|.*__label__.*|.*[,;|；，]|[,;|；，].*""", re.DOTALL)
 
+#: Names with one pair of quotes around them all.
+QUOTED = re.compile(r"""\s*(["'])[^"']*\1\s*""")
+
 #: Names in angle brackets, one after the other.
 ANGLES = re.compile(r"\s*(<[^<>]*>\s*){2,}")
 
@@ -47,6 +50,6 @@ def divide_labels(text: str, separator: str | None, is_cell: bool = True) -> lis
         names = text.split(separator)
     if any(map(ESCAPED.search, names[:-1])):
         raise ValueError(f"a separator is escaped, which is not read; {PAGE} makes JSON Lines of it")
-    if is_cell and any(ODD.fullmatch(name.strip()) for name in names):
+    if is_cell and (any(ODD.fullmatch(name.strip()) for name in names) or QUOTED.fullmatch(text)):
         raise ValueError("there is what quotes or separates labels elsewhere; --label-separator names the separator")
     return [name for name in names if name.strip()]

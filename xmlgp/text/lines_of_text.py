@@ -17,7 +17,7 @@ PREFIX = "__label__"
 FASTTEXT_START = re.compile(rf"(?<!\S)[\"']*{PREFIX}")
 
 #: Labels in angle brackets at the end of a line, which is read backwards: otherwise each tab would be tried.
-BRACKETS = re.compile(r"(?:\s*>[^<>]+<)+\s*")
+BRACKETS = re.compile(r"(?:\s*>[^<>\s]+<)+\s*")
 
 #: Usual names of columns, which a first line has only if it is a header.
 USUAL_COLUMNS = {
@@ -64,8 +64,8 @@ def read_fasttext(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterato
         names, tab, _ = line.partition("\t")
         words = split_at_blanks(line)
         labels = [word for word in words if word.startswith(PREFIX)]
-        if line.count("__label") > len(labels):
-            raise reading.error(number, f"labels must begin with {PREFIX}, without a quote or another prefix")
+        if line.count("__label") > len(labels) or PREFIX in labels:
+            raise reading.error(number, f"labels must be {PREFIX}NAME, without a blank, a quote or another prefix")
         if tab and names.startswith(PREFIX) and not all(word.startswith(PREFIX) for word in split_at_blanks(names)):
             raise reading.error(number, "a name before the tab has blanks, which end a label; write _ in their place")
         text = " ".join(word for word in words if not word.startswith(PREFIX))

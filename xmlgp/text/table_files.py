@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import TYPE_CHECKING
 
 from xmlgp.errors import XmlgpError
@@ -23,11 +24,18 @@ __all__ = ["TableFile", "is_table_file"]
 FREE_BYTES = 1 << 26
 MOST_EXPANDED = 100
 
+#: What has a text; lists, objects and bytes have none.
+TEXTS = (str, Number, date, time, timedelta)
+
 #: Rows of a Parquet file that are in memory at a time.
 ROWS = 256
 
-#: A cell with a formula that no program has computed.
-UNCOMPUTED = re.compile(rb"(</f>|<f [^>]*/>)(<v></v>|<v ?/>)?</c>")
+#: What a sheet may have that pandas reads as empty cells, and what to do.
+UNREADABLE = {
+    re.compile(rb"(</f>|<f [^>]*/>)(<v></v>|<v ?/>)?</c>"): "a formula has no value; open the workbook, and save it",
+    re.compile(rb"<mergeCell "): "cells are merged, of which only the first has a value; unmerge and fill them",
+    re.compile(rb"<c [^>]*\bt=\"e\""): "a cell has an error, such as #N/A; empty or correct it",
+}
 
 
 def is_table_file(path: str) -> bool:
@@ -46,14 +54,18 @@ class TableFile(StoredCorpus):
         """Yield the names of columns and then the cells of each row as texts, which labels must be."""
         try:
             for number, frame in enumerate(self._frames(reading)):
-                labels = [name in reading.columns.labels for name in frame.columns]
+                header = [str(name).strip() for name in frame.columns]
                 if not number:
-                    yield list(map(str, frame.columns))
+                    yield header
+                columns = reading.columns
+                read = {*columns.text, columns.id or "id", *columns.labels}
                 for row in frame.itertuples(index=False, name=None):
-                    for cell, is_label in zip(row, labels, strict=True):
-                        if is_label and not isinstance(cell, str) and not _is_empty(cell):
-                            # A sheet may show other digits.
-                            reason = f"a label is {excerpt(cell)}, not text; make the column text, or see {PAGE}"
+                    for cell, name in zip(row, header, strict=True):
+                        # Where labels are numbers, a sheet may show other digits.
+                        kinds = str if name in columns.labels else TEXTS
+                        if name in read and not isinstance(cell, kinds) and not _is_empty(cell):
+                            noun = "label" if name in columns.labels else "cell"
+                            reason = f"a {noun} is {excerpt(cell)}, not text; make the column text, or see {PAGE}"
                             raise XmlgpError(f"{self.path}: {reason}")
                     yield list(map(_as_text, row))
         except ImportError as error:
@@ -71,25 +83,33 @@ class TableFile(StoredCorpus):
             from pyarrow import parquet
 
             for batch in parquet.ParquetFile(self.path).iter_batches(ROWS):
-                yield batch.to_pandas()
+                # Whole numbers beside null would be floats, which have fewer digits.
+                yield batch.to_pandas(integer_object_nulls=True)
             return
         with open_archive(self.path) as archive:
             if sum(member.file_size for member in archive.infolist()) > self._most_bytes():
                 raise XmlgpError(f"{self.path}: it expands to more than {MOST_EXPANDED} times its size")
             for member in archive.namelist():
-                if member.startswith("xl/worksheets/") and UNCOMPUTED.search(archive.read(member)):
-                    raise XmlgpError(f"{self.path}: a formula has no value; open the workbook, and save it")
+                content = archive.read(member) if member.startswith("xl/worksheets/") else b""
+                for pattern, reason in UNREADABLE.items():
+                    if pattern.search(content):
+                        raise XmlgpError(f"{self.path}: {reason}")
         with pandas.ExcelFile(self.path, engine="openpyxl") as book:
             if len(book.sheet_names) > 1:
                 reading.note(f"{self.path}: only the sheet {excerpt(book.sheet_names[0])} is read, the first one")
-            yield pandas.read_excel(book, dtype=object, na_filter=False)
+            # pandas would number columns of the same name.
+            frame = pandas.read_excel(book, header=None, dtype=object, na_filter=False)
+            yield frame[1:].set_axis(frame.iloc[0], axis="columns") if len(frame) else frame
 
     def _most_bytes(self) -> int:
         return max(FREE_BYTES, MOST_EXPANDED * os.path.getsize(self.path))
 
 
 def _is_empty(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    """Return whether a cell has no value: None, NaN, NaT or NA."""
+    import pandas
+
+    return not isinstance(value, str) and pandas.isna(value) is True
 
 
 def _as_text(value: object) -> str:
