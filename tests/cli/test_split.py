@@ -133,6 +133,17 @@ def test_what_is_not_a_file_of_lines_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "noun"),
+    [("a.csv", "", "documents"), ("b.csv", "text,labels\n", "documents"), ("c.txt", "0 5 3\n", "points")],
+)
+def test_data_without_points_are_refused(tmp_path, name, text, noun):
+    Path(name).write_text(text)
+    for options in ([], ["--in-order"]):
+        assert said(run("split", name, "out", *options)) == f"{name}: there are no {noun}"
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_failing_disk_leaves_no_mixture(monkeypatch):
     Path("corpus.csv").write_text("text,labels\n" + "".join(f"{text},{label}\n" for text, label in ROWS))
     old = {Path(file).name: Path(file).read_bytes() for file in split("corpus.csv", "disk")[0]}

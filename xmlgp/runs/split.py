@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.streams import check_outputs
-from xmlgp.errors import UsageError, memory_errors_reported
+from xmlgp.errors import UsageError, XmlgpError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.records import copy_records, group_values, read_records
 from xmlgp.inputs.source import Source
@@ -59,12 +59,16 @@ def split(
     ------
     UsageError
         If a file is in the way, or there are no such test points.
+    XmlgpError
+        If there are no points.
     """
     source = Source.of(data)
     path = source.title
     if not (os.path.isfile(path) or os.path.isdir(path)) and (path == "-" or os.path.exists(path)):
         raise UsageError(f"{path} cannot be divided, as it is read twice; write it to a file first.")
     records = read_records(source, reporter)
+    if not records.starts:
+        raise XmlgpError(f"{records.path}: there are no {'documents' if records.is_corpus else 'points'}")
     groups: Sequence[Hashable] = [None] * len(records.starts)
     if group_column is not None:
         groups = group_values(source, records, group_column, reporter.note)
