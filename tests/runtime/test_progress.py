@@ -52,6 +52,13 @@ def test_counts_and_totals_may_be_of_numpy_and_a_label_is_one_line(screen, total
     assert "\n" not in screen.getvalue()
 
 
+def test_facts_fit_in_80_columns(screen):
+    with terminal_progress()("train", 601, " steps") as bar:
+        bar.update(468, epoch="47/60", bound="-58280.1")
+        bar.refresh()
+    assert "epoch=47/60, bound=-58280.1]" in screen.getvalue()
+
+
 def test_lines_between_bars_stand_alone_and_bars_that_an_error_leaves_are_removed(screen):
     bar = terminal_progress()("work", 3, " steps")
     with between_bars():

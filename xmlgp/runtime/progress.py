@@ -22,6 +22,8 @@ __all__ = ["QUIET", "Bar", "Progress", "Reporter", "between_bars", "end_bars", "
 #: Layouts of tqdm for bars whose counts mean nothing to a reader, by whether the total is known.
 TIME_LAYOUTS = {True: "{l_bar}{bar}| {elapsed}<{remaining}{postfix}", False: "{desc}"}
 
+#: The layout of bars with counts and facts, which have no room for the rate beside them in 80 columns.
+FACTS_LAYOUT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 
 #: The width of a bar in columns if the terminal does not report its own.
 COLUMNS = 79
@@ -105,6 +107,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
         """Advance the bar by some units, and show facts at its end."""
         if facts:
             self.set_postfix(facts, refresh=False)
+            self.bar_format = self.bar_format or FACTS_LAYOUT
         count = _python_number(n or 0)
         # Fractions of a total of 1 may add up to more by a rounding error, and tqdm would warn of it.
         return super().update(count if self.total is None else min(count, self.total - self.n))
