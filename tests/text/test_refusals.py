@@ -111,7 +111,7 @@ REFUSED = {
     "semicolons between columns": (
         "a.csv",
         "text;labels\nx;a\n",
-        ":1: there is no column 'text'; the columns are 'text;",
+        ":1: there is no column 'text'; the columns are 'text;labels'; commas, or tabs in .tsv, separate columns, ",
     ),
     "cp1252": (
         "a.csv",

@@ -31,13 +31,12 @@ def fetch(
     """Fetch the data set NAME of the catalogue.
 
     Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
-    kept. The data sets tickets (texts) and toy (numbers) need no
-    network.
+    kept. The data sets tickets (texts) and toy (numbers) need no network.
 
     The environment variable XMLGP_CATALOGUE names another catalogue than the one of the package.
 
     \b
-    Example:
+    Examples:
       xmlgp fetch tickets
       xmlgp fetch bibtex --mirror /media/copies
       xmlgp fetch --list

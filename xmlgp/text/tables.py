@@ -7,6 +7,7 @@ a quote is a character like any other.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 
 from xmlgp.errors import DataFormatError
@@ -69,6 +70,9 @@ def documents_of_rows(rows: Iterator[tuple[int, list[str]]], reading: Reading) -
             raise reading.error(line, f"there are {header.count(name)} columns {excerpt(name)}")
         if name not in header:
             reason = f"{absent('column', name, header, option)}, and {PAGE} has tables without a header"
+            if len(header) == 1 and name in re.split("[;|\t]", header[0]):
+                found = f"there is no column {excerpt(name)}; the columns are {excerpt(header[0])}"
+                reason = f"{found}; commas, or tabs in .tsv, separate columns, and {PAGE} has other separators"
             raise reading.error(line, reason)
         return header.index(name)
 
