@@ -94,8 +94,11 @@ def copy_records(
     """Copy the records to files in a folder, and return these; note how many for testing are copies of others."""
     files = []
     for path in filter(None, [records.path, other_part(records.path)]):
-        with open_input(path, records.encoding) as stream:
-            lines = io.TextIOWrapper(stream, records.encoding, newline="\n").readlines()
+        with (
+            open_input(path, records.encoding) as stream,
+            io.TextIOWrapper(stream, records.encoding, newline="\n") as text,
+        ):
+            lines = text.readlines()
         if not lines[-1].endswith("\n"):
             lines[-1] += "\n"
         bounds = [*(start - 1 for start in records.starts), len(lines)]
