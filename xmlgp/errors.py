@@ -28,7 +28,6 @@ __all__ = [
     "XmlgpError",
     "memory_errors_reported",
     "nearest",
-    "raise_errors",
     "up_to_error",
 ]
 
@@ -74,14 +73,6 @@ def up_to_error(items: Iterable[Item], errors: list[DataFormatError]) -> Iterato
         yield from items
     except DataFormatError as error:
         errors.append(error)
-
-
-def raise_errors(items: Iterable[Item | DataFormatError]) -> Iterator[Item]:
-    """Yield items; raise the first error among them."""
-    for item in items:
-        if isinstance(item, DataFormatError):
-            raise item
-        yield item
 
 
 class ScoresFormatError(DataFormatError):

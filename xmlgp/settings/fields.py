@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["EPOCHS_LIMIT", "Settings", "check", "default_of", "describe", "from_text", "in_words", "kind", "setting"]
+__all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "from_text", "in_words", "kind", "setting"]
 
 #: More epochs do not fit into the history.
 EPOCHS_LIMIT = 10**6
@@ -97,11 +97,6 @@ def kind(spec: Field[Any]) -> type:
     """Return the type of a field's values: str, int, float or bool."""
     values: type = (*get_args(spec.type), spec.type)[0]
     return values
-
-
-def default_of(spec: Field[Any]) -> str:
-    """Return the default of a field in words."""
-    return spec.metadata["if_unset"] if spec.default is None else in_words(spec.default)
 
 
 def in_words(value: object) -> str:
