@@ -1,0 +1,1 @@
+"""One index of the training points: search, and what follows from the nearest points."""
