@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmlgp.label_index.clusters import cluster_labels
-from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights import pairs as module
 from xmlgp.label_weights.pairs import Strata, latent_offsets, shortlist_length, shortlist_negatives, stratified_pairs
 from xmlgp.label_weights.posterior import LabelWeights
@@ -50,20 +48,6 @@ def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, w
     out = shortlist_negatives(utilities, latent[some], sp.csr_array(features[some]), sp.csr_array(labels[some]), S)
     dense[labels] = -np.inf
     np.testing.assert_array_equal(out, np.argsort(-dense[some], axis=1)[:, :S])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_search_of_all_clusters_gives_the_same_shortlists(problem, monkeypatch, weighted):
-    monkeypatch.setattr(module, "SEARCHED_ROWS", 7)
-    # All labels are candidates.
-    monkeypatch.setattr(module, "CANDIDATES", K)
-    latent, features, loadings, bias, weights, labels = problem
-    labels[3] = True
-    utilities = UtilityMoments(loadings, bias, label_weights(weights) if weighted else None)
-    arguments = utilities, latent, sp.csr_array(features), sp.csr_array(labels), S
-    index = cluster_labels(loadings, bias, 0)
-    search = LabelSearch(index, loadings, bias, len(index.biases))
-    np.testing.assert_array_equal(shortlist_negatives(*arguments, search), shortlist_negatives(*arguments))
 
 
 @pytest.mark.parametrize("tile", [5, 100])

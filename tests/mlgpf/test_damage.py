@@ -3,7 +3,6 @@
 import functools
 import json
 import shutil
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from tests.damage import around, changed_at, longer, shorter
 from tests.grids import each_value
 from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
 from xmlgp.errors import ModelFolderError, NumericalError
-from xmlgp.mlgpf import indexing
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_predictor
@@ -50,12 +48,6 @@ def double(array):
     return array.astype(np.float64)
 
 
-def indexed_model(path):
-    """Return a model with an index of its few labels."""
-    with mock.patch.object(indexing, "FEWEST_LABELS", 1):
-        return weight_space_model(path)
-
-
 SHAPES = [missing, shorter, column, scalar, integers]
 ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
 PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
@@ -65,7 +57,6 @@ KINDS = {
     "cholesky": lambda path: model(path, posterior="cholesky"),
     "regression": lambda path: model(path, regressed=True),
     "weight space": weight_space_model,
-    "indexed": indexed_model,
 }
 DAMAGE = {
     "shared-diagonal": {
@@ -99,14 +90,6 @@ DAMAGE = {
         "latent_weights.mean": [missing, longer, narrower, integers, single],
         "latent_weights.log_variance": [longer, column, integers, single],
         "latent_weights.log_prior": [longer, integers, single],
-    },
-    "indexed": {
-        "label_index.starts": [*SHAPES, longer, changed_at(0, 1), changed_at(-1, 10**9)],
-        "label_index.labels": [*SHAPES, longer, *(changed_at(at, value) for at, value in [(0, K), (0, -1), (1, 0)])],
-        "label_index.centroids": [missing, narrower, double],
-        "label_index.biases": [missing, longer, double],
-        "label_index.reaches": [missing, longer, changed_at(0, -1), changed_at(0, np.nan)],
-        "label_index.recall": [missing, longer, changed_at(0, 2)],
     },
 }
 
@@ -158,6 +141,12 @@ def test_damaged_arrays_are_rejected(model_of, kind, name, damage):
 )
 def test_unknown_or_inconsistent_arrays_are_rejected(model_of, kind, changes):
     assert_rejected(write(model_of(kind), changes))
+
+
+def test_arrays_of_an_earlier_version_are_named_as_such(model_of):
+    folder = write(model_of("weight space"), {"label_index.recall": np.ones(3)})
+    with pytest.raises(ModelFolderError, match="^[^\n]*: the model is of an earlier version; train it again$"):
+        open_predictor(folder)
 
 
 @pytest.mark.parametrize(

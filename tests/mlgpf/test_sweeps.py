@@ -6,7 +6,7 @@ import pytest
 from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, assert_same_result
 from xmlgp.label_weights.posterior import LabelWeights, prior_scales
-from xmlgp.mlgpf import held_out, indexing, sweep, sweep_data
+from xmlgp.mlgpf import held_out, sweep, sweep_data
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -108,13 +108,8 @@ def test_the_second_sweep_lists_negatives_by_label_weights_too(tmp_path):
     assert (shortlists[0] != shortlists[1]).any()
 
 
-@pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("calibration", [True, False])
-def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatch, calibration, indexed):
-    if indexed:
-        monkeypatch.setattr(sweep_data, "FEWEST_LABELS", 1)
-        monkeypatch.setattr(sweep_data, "FEWEST_POINTS", 1)
-        monkeypatch.setattr(indexing, "FEWEST_LABELS", 1)
+def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatch, calibration):
     # With held-out points there is a third sweep, over blocks that are lists of points.
     monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.1)
     monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
@@ -122,12 +117,8 @@ def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatc
     monkeypatch.setattr(sweep_data, "LATENT_BLOCK", 128)
     monkeypatch.setattr(sweep, "LABEL_BLOCK", 30)
     sizes = {"factors": 4, "epochs": 2, "batch_size": 100, "label_sample": 30}
-    if indexed:
-        # A model with a regression has no index.
-        sizes["regression_points"] = 0
     arguments = prepared(small_dataset(N=300, D=60, K=80), calibration=calibration, **sizes)
     here = train(*arguments)
     assert_same_result(train(*arguments, work=in_files), here)
-    assert ("label_index.recall" in here.parameters) == indexed
     assert ("calibration" in here.parameters) == calibration
     assert np.abs(here.parameters["label_weights.mean"]).max() > 0.01

@@ -128,6 +128,39 @@ def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkey
         assert (0 < again < len(counts) * N) == (output == "probability" and k < 65 and counts[0] * (k + 4) < K)
 
 
+class Knowing(Approximated):
+    """The same, and it knows the best label of each point and three others; of some points, it knows none."""
+
+    def best_labels(self, points, count, output):
+        best = np.argmax(points @ self.weights, axis=1)[:, None]
+        labels = (best + [0, -1, 20, -1, 40, 60]) % K
+        labels[:, [1, 3]] = -1
+        labels[points.sum(axis=1) % 3 == 0] = -1
+        # Lists have at least so many labels.
+        return np.pad(labels, ((0, 0), (0, max(0, count - 6))), constant_values=-1).astype(np.int32)
+
+    def scores_of(self, points, labels, output):
+        utilities = np.take_along_axis(points @ self.weights, labels, axis=1)
+        return utilities if output == "utility" else np.exp2(utilities)
+
+
+@each_value(k=[1, 4, 65], output=list(OUTPUTS))
+def test_only_the_labels_that_a_predictor_knows_are_scored_unless_they_are_too_few(k, output):
+    (found,) = Knowing().top(NEW, k, output)
+    (expected,) = Linear().top(NEW, k, output)
+    known = Knowing().best_labels(NEW.sparse.toarray(), k, output)
+    utilities = NEW.sparse.toarray() @ WEIGHTS
+    labels = expected.labels.reshape(N, k).copy()
+    if k < 65:
+        for row, among in enumerate(known):
+            among = np.sort(among[among >= 0])
+            if len(among):
+                labels[row] = among[np.argsort(-utilities[row, among], kind="stable")[:k]]
+    np.testing.assert_array_equal(found.labels.reshape(N, k), labels)
+    scores = np.take_along_axis(utilities, labels, axis=1)
+    np.testing.assert_array_equal(found.scores.reshape(N, k), scores if output == "utility" else 2.0**scores)
+
+
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])
 def test_chunks_fit_into_memory(k, least):
     for size, memory, points in [(8, 1, (1 << 20) // (least + 8)), (1 << 20, 3, 2)]:

@@ -142,16 +142,6 @@ def test_moments_are_pooled_with_log_odds(weight, dtype):
     np.testing.assert_allclose(variances, (1 - weight) ** 2 * variance[rows, labels], rtol=1e-5)
 
 
-def test_labels_of_points_are_those_with_predictions_and_then_minus_one():
-    predictions, (points, _) = NeighbourPredictions(fitted()), problem(30, 7)
-    predicted = predictions.predict(points)
-    labels = predictions.labels_of(predicted)
-    assert labels.dtype == np.int32
-    for row, values in zip(labels, predicted.toarray(), strict=True):
-        present = np.flatnonzero(values)
-        np.testing.assert_array_equal(row, np.append(present, np.full(len(row) - len(present), -1)))
-
-
 def test_at_most_so_many_points_are_kept(monkeypatch):
     monkeypatch.setattr(neighbours, "MOST", 40)
     (features, labels), fit = problem(), fitted()

@@ -9,7 +9,6 @@ hold the negatives whose probability is not negligible. Unknown pairs are in no 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,12 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.prediction.top_k import update_top_k
-from xmlgp.runtime.threads import parallel_for, run_parallel
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
     "LabelPairs",
@@ -56,12 +54,6 @@ CERTAIN = 50
 
 #: Points whose utilities one core computes at a time: few enough for the cache.
 ROWS = 128
-
-#: The same for a search: enough that several of them visit a cluster.
-SEARCHED_ROWS = 512
-
-#: Candidates for a shortlist among which W x decides, in lengths of it.
-CANDIDATES = 2
 
 #: Labels whose utilities one core computes at a time.
 TILE = 1 << 12
@@ -120,22 +112,13 @@ def sample_size(K: int) -> int:
 
 
 def shortlist_negatives(
-    utilities: UtilityMoments,
-    latent: NDArray[Any],
-    features: csr_array,
-    positives: csr_array,
-    length: int,
-    search: LabelSearch | None = None,
+    utilities: UtilityMoments, latent: NDArray[Any], features: csr_array, positives: csr_array, length: int
 ) -> NDArray[np.int32]:
     """Return the negatives of highest mean utility of B points, B×S, highest first.
 
     The positives are B×K. A row with fewer than S negatives ends in −1. The utilities follow from the means `latent` of
-    the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K. With a
-    `search` in the same Φ and b, those of highest utility among the negatives that it returns are taken, about
-    `CANDIDATES` times as many.
+    the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K.
     """
-    if search is not None:
-        return _searched_negatives(utilities, latent, features, positives, length, search)
     B, K = positives.shape
     shortlists = np.empty((B, length), np.int32)
 
@@ -153,34 +136,6 @@ def shortlist_negatives(
             shortlists[rows][best <= LOWEST] = -1
 
     parallel_for(fill, B, ROWS)
-    return shortlists
-
-
-def _searched_negatives(
-    utilities: UtilityMoments,
-    latent: NDArray[Any],
-    features: csr_array,
-    positives: csr_array,
-    length: int,
-    search: LabelSearch,
-) -> NDArray[np.int32]:
-    """Return the negatives of highest mean utility that a search returns; see `shortlist_negatives`."""
-    B, K = positives.shape
-    count = min(CANDIDATES * length, K) if utilities.has_weights else length
-    shortlists = np.empty((B, length), np.int32)
-
-    def fill(start: int) -> None:
-        rows = slice(start, min(start + SEARCHED_ROWS, B))
-        means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
-        labels = search.candidates(means_only, count, positives[rows])
-        if count > length:
-            means = utilities.pair_means(utilities.batch(means_only, features[rows]), labels)
-            means[labels < 0] = LOWEST
-            order = np.argsort(-means, axis=1, kind="stable")
-            labels = np.take_along_axis(labels, order, axis=1)
-        shortlists[rows] = labels[:, :length]
-
-    run_parallel(functools.partial(fill, start) for start in range(0, B, SEARCHED_ROWS))
     return shortlists
 
 

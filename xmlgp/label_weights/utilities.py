@@ -19,7 +19,6 @@ from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.log_parameters import LIMIT
-from xmlgp.label_weights.bounds import SPARE, UtilityBounds
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -32,10 +31,7 @@ __all__ = ["Batch", "UtilityMoments"]
 DENSE_SHARE = 0.1
 DENSE_MOST = 64
 
-#: With fewer labels than this, their bounds take longer than their moments.
-LEAST_BOUNDED = 1024
-
-#: Held by the thread that arranges label weights or rounds them, while others wait.
+#: Held by the thread that arranges label weights, while others wait.
 ARRANGING = threading.Lock()
 
 #: The places of the weights of a label are written down if it has at most so many for each of its pairs.
@@ -151,27 +147,6 @@ class UtilityMoments:
             _split(_by_label(weights), slots, columns, spreads, starts[:-1].copy(), by_feature)
         return _Arranged(by_feature, slots, columns, spreads)
 
-    @property
-    def bounds(self) -> UtilityBounds | None:
-        """The bounds of utilities, by which `best_labels` finds labels; None where labels are few."""
-        if len(self._bias) < LEAST_BOUNDED:
-            return None
-        with ARRANGING:
-            return self._bounds_once
-
-    @functools.cached_property
-    def _bounds_once(self) -> UtilityBounds:
-        return UtilityBounds(self._loadings, self._bias, self._weights)
-
-    def best_labels(self, batch: Batch, count: int, nodes: int | None) -> NDArray[np.int32] | None:
-        """Return some labels of each point, in any order, among them the `count` of highest score, B×L; −1 is none.
-
-        Scores are means, or with a number of quadrature `nodes` E σ(f). Return None where labels are few, or numbers
-        are too large for the bounds of utilities.
-        """
-        bounds = self.bounds if count + SPARE < len(self._bias) else None
-        return None if bounds is None else bounds.best(batch.latent, batch.features, count, nodes)
-
     def batch(self, latent: Moments, features: csr_array) -> Batch:
         """Return points, given moments of the latent functions and weighted features, B×D."""
         if self._weights is None:
@@ -249,19 +224,6 @@ class UtilityMoments:
             order = np.argsort(labels, axis=None, kind="stable")
             by_label = _by_label(self._weights)
             _add_to_pairs(_points(batch.features), places, PLACES_RATIO, order, labels, by_label, mean, variance)
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether W may have elements."""
-        return self._weights is not None
-
-    def pair_means(self, batch: Batch, labels: NDArray[Any]) -> NDArray[Any]:
-        """Return the means of the utilities of some labels of each point, B×k; −1 stands for any label."""
-        means = np.empty(labels.shape, batch.latent.mean.dtype)
-        _fill_pair_means(batch.latent.mean, self._loadings, self._bias, labels, means)
-        flat = means.reshape(-1)
-        self._add_weights(batch, labels, flat, np.zeros_like(flat))
-        return means
 
     def contributions(
         self,
@@ -450,19 +412,6 @@ def _place(features: NDArray[np.int32], start: int, length: int, feature: int) -
         first += half * (features[first + half - 1] < feature)
         size -= half
     return first - start if features[first] == feature else -1
-
-
-@compiled
-def _fill_pair_means(
-    latent: NDArray[Any], loadings: NDArray[Any], bias: NDArray[Any], labels: NDArray[Any], means: NDArray[Any]
-) -> None:
-    for i in range(labels.shape[0]):
-        for j in range(labels.shape[1]):
-            k = labels[i, j]
-            total = bias[k]
-            for p in range(latent.shape[1]):
-                total += latent[i, p] * loadings[k, p]
-            means[i, j] = total
 
 
 @compiled

@@ -52,9 +52,6 @@ CALIBRATION_MOST = 2000
 #: Largest share of the points that is held out.
 LARGEST_SHARE = 0.1
 
-#: Share of the ranked labels that is found where the model has an index.
-RECALL = 0.98
-
 #: The weights of the regression on neighbours in the pool to choose from.
 NEIGHBOUR_WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
 
@@ -132,17 +129,13 @@ class HeldOutStage(Inference):
 
         They are in order.
         """
-        exact = self._predictor(parameters)
-        predictor = exact.searching(RECALL) or exact
+        problem = self._problem
+        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
         blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
         probabilities = csr_array(vstack(blocks, "csr"))
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
         return probabilities
-
-    def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
-        problem = self._problem
-        return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
 
     def _keep(self, ranked: csr_array) -> None:
         """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,8 +14,6 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
-from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
-from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
@@ -86,26 +83,14 @@ class MLGPFPredictor(Predictor):
         self.pooled = regression is not None, neighbours is not None
         #: Nodes of the quadrature of E σ(f).
         self.nodes = settings.nodes
-        self._search: LabelSearch | None = None
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
 
     @functools.cached_property
     def _utilities(self) -> UtilityMoments:
         # Arranging label weights takes time, and not all need predictions.
-        return self._utilities_with(self._parameters["bias"])
-
-    @functools.cached_property
-    def _pooled_with_absent(self) -> UtilityMoments:
-        """The utilities of labels that no neighbour has, for points that `_weakened` returns."""
-        if self._neighbours is None:
-            return self._utilities
-        bias = self._parameters["bias"].copy()
-        self._neighbours.weaken(bias)
-        return self._utilities_with(bias)
-
-    def _utilities_with(self, bias: NDArray[np.floating]) -> UtilityMoments:
-        return UtilityMoments(self._parameters["loadings"], bias, LabelWeights.of(self._parameters))
+        parameters = self._parameters
+        return UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
 
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
@@ -120,7 +105,6 @@ class MLGPFPredictor(Predictor):
             REGRESSION: None if settings.regression_points > 0 else False,
             REGRESSION_SCALES: None if has_regression else False,
             NEIGHBOURS: None,
-            LABEL_INDEX: False if has_regression or NEIGHBOURS.is_in(parameters) else None,
         }
         return arrays_fit(parameters, groups, {"D": D, "K": K})
 
@@ -166,35 +150,6 @@ class MLGPFPredictor(Predictor):
         """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
         return highest_probability(approximate)
 
-    def arrange(self, output: str) -> None:
-        """Round the numbers of the model for bounds of utilities; see `Predictor`."""
-        if not self._regression and self._search is None:
-            _ = self._pooled_with_absent.bounds
-
-    def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return labels among which are those of highest score, if there is no regression; see `Predictor`.
-
-        The regression on neighbours raises the labels that neighbours have. The others are pooled with the prediction
-        0, which keeps the order of their utilities, but not that of their probabilities.
-        """
-        if self._regression:
-            return None
-        nodes = None if output == "utility" else self.nodes
-        best = self._pooled_with_absent.best_labels(self._weakened(points.batch), count, nodes)
-        if best is None or self._neighbours is None or points.predicted is None:
-            return best
-        return _united(best, self._neighbours.labels_of(points.predicted))
-
-    def _weakened(self, batch: Batch) -> Batch:
-        """Return points whose utilities have the weight in the pool with the regression on neighbours, but for b."""
-        if self._neighbours is None:
-            return batch
-        share = batch.latent.mean.dtype.type(1 - self._neighbours.weight)
-        mean, variance = batch.latent
-        # Utilities alone need no variance.
-        latent = Moments(share * mean, None if variance is None else share**2 * variance)
-        return Batch(latent, None if batch.features is None else batch.features * share)
-
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_scores(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)
@@ -202,26 +157,6 @@ class MLGPFPredictor(Predictor):
     def std(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_std(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)
-
-    def searching(self, recall: float) -> MLGPFPredictor | None:
-        """Return a predictor that scans as many clusters of the index as have this recall; see `Predictor`."""
-        index = LabelIndex.of(self._parameters)
-        clusters = index and index.clusters_for(recall)
-        # The regression on neighbours may put labels first that the index does not.
-        if index is None or clusters is None or self._neighbours:
-            return None
-        predictor = copy.copy(self)
-        predictor._search = LabelSearch(index, self._parameters["loadings"], self._parameters["bias"], clusters)
-        return predictor
-
-    def candidates(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return labels of high Φ h + b; see `Predictor`."""
-        if self._search is None:
-            return None
-        latent = points.batch.latent
-        if output == "utility":
-            latent = latent._replace(variance=None)  # type: ignore[arg-type]  # the order is that of means
-        return self._search.candidates(latent, count)
 
     def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""
@@ -333,12 +268,3 @@ def _scale(arrays: Iterable[NDArray[np.floating] | None], factor: float) -> None
     for array in arrays:
         if array is not None:
             array *= factor
-
-
-def _united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return two lists of labels for each point as one, without repetitions; −1 is none."""
-    united = np.sort(np.hstack([labels, more]), axis=1)
-    repeated = np.zeros(united.shape, bool)
-    repeated[:, 1:] = united[:, 1:] == united[:, :-1]
-    united[repeated] = -1
-    return united

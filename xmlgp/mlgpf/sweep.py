@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.label_index.clusters import LabelIndex
-from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.pairs import (
     Strata,
     latent_offsets,
@@ -38,9 +36,6 @@ __all__ = ["OFFSET_SHARE", "PAIR_COST", "Sweep", "SweepPlan"]
 #: ones: with all of it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
-#: Share of the negatives of highest utility that shortlists have where an index finds them.
-RECALL = 0.99
-
 #: Points whose shortlists are a block of work.
 POINT_BLOCK = 1 << 12
 
@@ -62,31 +57,22 @@ UPDATE_COST = 45
 
 
 class _ShortlistTask(NamedTuple):
-    """What shortlists follow from: Y, whose pairs are on none, W or None, the length of a shortlist, and an index."""
+    """What shortlists follow from: Y, whose pairs are on none, W or None, and the length of a shortlist."""
 
     factors: Factors
     labels: csr_array
     weights: LabelWeights | None
     length: int
-    label_index: LabelIndex | None
 
-    def opened(self) -> tuple[_ShortlistTask, UtilityMoments, LabelSearch | None]:
-        loadings = self.factors.loadings
-        bias = self.factors.bias
-        search = None
-        index = self.label_index
-        if index is not None:
-            search = LabelSearch(index, loadings, bias, index.clusters_for(RECALL) or len(index.biases))
-        return self, UtilityMoments(loadings, bias, self.weights), search
+    def opened(self) -> tuple[_ShortlistTask, UtilityMoments]:
+        return self, UtilityMoments(self.factors.loadings, self.factors.bias, self.weights)
 
 
-def _shortlists(
-    shared: tuple[_ShortlistTask, UtilityMoments, LabelSearch | None], rows: slice | NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _shortlists(shared: tuple[_ShortlistTask, UtilityMoments], rows: slice | NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the shortlists of some points, B×S."""
-    task, utilities, search = shared
+    task, utilities = shared
     features, latent, _, _ = task.factors
-    return shortlist_negatives(utilities, latent[rows], features[rows], task.labels[rows], task.length, search)
+    return shortlist_negatives(utilities, latent[rows], features[rows], task.labels[rows], task.length)
 
 
 class _UpdateTask(NamedTuple):
@@ -218,7 +204,7 @@ class Sweep(Inference):
         data = self._data
         if self._shortlists is None:
             weights = data.weights if self._plan.with_weights else None
-            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index)
+            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1])
             self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
@@ -265,6 +251,5 @@ class Sweep(Inference):
         return {f"parameters.{name}": weights[name] for name in changed} | {"shortlist": self._data.shortlist}
 
     def parameters(self, epochs: int = 0) -> Parameters:
-        """Return the label weights by name, which steps may change, and the index of the labels, if there is one."""
-        index = self._data.index
-        return self._data.weights.parameters() | (index.parameters() if index else {})
+        """Return the label weights by name, which steps may change."""
+        return self._data.weights.parameters()

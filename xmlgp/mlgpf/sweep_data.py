@@ -11,16 +11,13 @@ import numpy as np
 
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.gp.weight_space import MEAN
-from xmlgp.label_index.clusters import FEWEST_LABELS, cluster_labels, measured_by_loadings
 from xmlgp.label_weights.pairs import shortlist_length
 from xmlgp.linear_algebra import sparse
-from xmlgp.runtime.random_streams import Stream, random_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.label_index.clusters import LabelIndex
     from xmlgp.label_weights.posterior import LabelWeights
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.work import Work
@@ -29,13 +26,6 @@ __all__ = ["Factors", "SweepData"]
 
 #: Points whose latent functions are a block of work.
 LATENT_BLOCK = 1 << 15
-
-#: Fewest points for which an index is made, divided by √K: to assign labels to clusters takes time too.
-FEWEST_POINTS = 64
-
-#: Points on which the recall of an index is measured for the sweeps, and their labels of highest utility.
-MEASURED = 256
-RECALLED = 50
 
 
 class Factors(NamedTuple):
@@ -79,17 +69,6 @@ class SweepData:
         for rows, block_means in zip(blocks, means, strict=True):
             latent[rows] = block_means
         return Factors(self.features, latent, parameters["loadings"], parameters["bias"])
-
-    @functools.cached_property
-    def index(self) -> LabelIndex | None:
-        """The index of the labels by Φ and b, with the recall of `RECALLED` best labels; None where it gains little."""
-        N, K = self.shape
-        if K < FEWEST_LABELS or N < FEWEST_POINTS * K**0.5:
-            return None
-        _, latent, loadings, bias = self.factors
-        random = random_stream(self.seed, Stream.INDEX_POINTS)
-        sample = latent[np.sort(random.choice(N, min(N, MEASURED), replace=False))]
-        return measured_by_loadings(cluster_labels(loadings, bias, self.seed), loadings, bias, sample, RECALLED)
 
 
 def _latent_means(shared: tuple[csr_array, NDArray[np.floating]], rows: slice) -> NDArray[np.floating]:

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
-from xmlgp.mlgpf.indexing import with_index
 from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.stochastic import Schedule, Stochastic, training_rate
@@ -125,10 +124,6 @@ def train(
     coordinates = method.coordinates(features, preprocessed, work)
     problem = Problem(settings, features, labels, preprocessed, coordinates, work, progress)
     parameters, history, training = _train_twice(method, problem, checkpoints)
-    if method.has_label_weights:
-        _, held_out = calibration_points(settings, labels)
-        measured = features[held_out] if len(held_out) else features
-        parameters = with_index(settings, preprocessed, parameters, measured)
     return Trained(parameters | label_counts(labels), history, training.held_out)
 
 

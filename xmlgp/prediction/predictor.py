@@ -19,15 +19,12 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["MEMORY", "OUTPUTS", "RECALL", "Predictor", "Prepared"]
+__all__ = ["MEMORY", "OUTPUTS", "Predictor", "Prepared"]
 
 OUTPUTS = ("utility", "probability")
 
 #: Default limit on the memory of `top`, in megabytes.
 MEMORY = 256
-
-#: Default share of the best labels that an index finds.
-RECALL = 0.99
 
 #: Probabilities that are calibrated at a time, in double precision.
 CALIBRATED = 1 << 16
@@ -46,12 +43,11 @@ class Predictor(ABC):
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
     `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of some outputs take long, it lists these outputs in
     `approximated` and defines `approximate_scores`, `highest_scores` and `scores_of`, by which top labels are found
-    faster; or it defines `best_labels`, and `arrange`, which is called before. If utilities are sums over features, it
-    defines `check_explainable` and `contributions`, and says whether they are `pooled` with regressions. These methods
-    are called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `arrange`,
-    `bytes_per_point` and `check_explainable` by several threads at once, each with its own points. `calibration`, if
-    there is one, maps the probabilities of the labels of a point, which `scores`,
-    `scores_of` and `std` return without it.
+    faster; or it defines `best_labels` and `scores_of`. If utilities are sums over features, it defines
+    `check_explainable` and `contributions`, and says whether they are `pooled` with regressions. These methods are
+    called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
+    `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
+    probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
     """
 
     default_output = "utility"
@@ -124,33 +120,15 @@ class Predictor(ABC):
         raise NotImplementedError
 
     def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return labels of each point, B×L, among them the `count` of highest score; −1 is none.
+        """Return labels of each point, B×L with L ≥ `count`, among them those of highest score; −1 is none.
 
         None if all labels are to be scored. Otherwise `scores_of` is defined for this output.
         """
         return None
 
-    def arrange(self, output: str) -> None:
-        """Arrange on all cores, before threads score points, what they all need for their best labels."""
-        return
-
     def scores_of(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; labels as for `std`."""
         raise NotImplementedError
-
-    def searching(self, recall: float) -> Predictor | None:
-        """Return a predictor that finds about this share of the best labels by an index, not all of them for certain.
-
-        None is returned if the model has no index.
-        """
-        return None
-
-    def candidates(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return labels of high score of each point, B×`count`, among which the best are sought; None for all labels.
-
-        See `searching`.
-        """
-        return None
 
     @abstractmethod
     def std(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
@@ -258,8 +236,6 @@ class Predictor(ABC):
 
     def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
         labels = np.empty((features.N, k), np.int32)
-        if features.N and k <= MAX_STREAMED:
-            self.arrange(output)
 
         def write(
             rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None

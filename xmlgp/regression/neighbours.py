@@ -254,13 +254,6 @@ class NeighbourPredictions:
         self.weaken(mean, variance)
         _add_to_pairs(predicted.indptr, predicted.indices, predicted.data, indptr, labels, self.weight, MARGIN, mean)
 
-    def labels_of(self, predicted: csr_array) -> NDArray[np.int32]:
-        """Return the labels of each point whose predictions are above 0, B×L, and −1 after the last one."""
-        counts = np.diff(predicted.indptr)
-        labels = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
-        labels[np.arange(labels.shape[1]) < counts[:, None]] = predicted.indices
-        return labels
-
     def weaken(self, mean: NDArray[np.floating], variance: NDArray[np.floating] | None = None) -> None:
         """Give the moments their weight in the pool, and add the part of a prediction of 0."""
         mean *= 1 - self.weight

@@ -46,6 +46,9 @@ __all__ = [
     "write_model",
 ]
 
+#: What the names of arrays begin with that only models of earlier versions have.
+FORMER = ("label_index.",)
+
 
 @dataclass(eq=False)
 class TrainedModel:
@@ -248,7 +251,9 @@ def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]]
     predictor = MODELS[folder.settings.model].load_predictor()
     opened = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
     if opened is None:
-        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
+        is_former = any(name.startswith(FORMER) for name in parameters)
+        reason = "of an earlier version; train it again" if is_former else "damaged, its arrays do not fit each other"
+        raise ModelFolderError(f"{folder.path}: the model is {reason}")
     return preprocessed, parameters, opened
 
 

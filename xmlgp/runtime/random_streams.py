@@ -26,10 +26,6 @@ class Stream(IntEnum):
     MINIBATCHES = 2
     #: Points that are sampled for each label in a sweep.
     SWEEP = 3
-    #: Labels by which the clusters of an index are found.
-    LABEL_INDEX = 14
-    #: Points on which the recall of an index is measured.
-    INDEX_POINTS = 15
 
 
 def random_stream(seed: int, stream: Stream, *keys: int) -> np.random.Generator:

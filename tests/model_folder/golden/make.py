@@ -22,10 +22,6 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
         "--label-weights", "--set", "regression_points=0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
-    "indexed": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights",
-        "-P", "3", "--epochs", "8", "--batch-size", "8",
-    ],
     "neighbours": [
         "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights",
         "-P", "3", "--epochs", "8", "--batch-size", "8",
@@ -46,9 +42,6 @@ MODELS = {
 #: a calibration on few points. They are only made again if they are named.
 EARLIER = {"mlgpf", "weight-space", "calibrated", "scaled"}
 
-#: The model with an index of labels, which only models of many labels have otherwise.
-INDEXED = "indexed"
-
 #: The model with dense features beside words.
 DENSE = "neighbours"
 
@@ -63,18 +56,9 @@ def dense_options(model, part):
     return ["--dense", HERE / f"{part}.npy"] if model == DENSE else []
 
 
-def xmlgp(*arguments, program=("-m", "xmlgp")):
+def xmlgp(*arguments):
     """Run a command in this folder, so that Python imports the installed xmlgp or the one in PYTHONPATH."""
-    subprocess.run([sys.executable, *program, *map(str, arguments)], check=True, cwd=HERE)
-
-
-#: A program that is xmlgp, but indexes any number of labels.
-INDEXING = """
-import runpy
-from xmlgp.label_index import clusters
-clusters.FEWEST_LABELS = 2
-runpy.run_module("xmlgp", run_name="__main__")
-"""
+    subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments)], check=True, cwd=HERE)
 
 
 def make(models):
@@ -83,8 +67,7 @@ def make(models):
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
         options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
-        program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
-        xmlgp("train", data(model, "train"), path, *options, program=program)
+        xmlgp("train", data(model, "train"), path, *options)
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
             options = ["-k", "all", "--with-std", "-q", *dense_options(model, "test")]
