@@ -128,7 +128,7 @@ def fit(dataset, settings, after_epoch=None):
     """Train a model from raw features; return it and the history of its training.
 
     With `after_epoch`, called as `after_epoch(epoch, model)` after each epoch, training runs on all points to the last
-    epoch, and the model has no regression.
+    epoch.
     """
     preprocessed = find_inducing_inputs(dataset.features, settings)
     if after_epoch is None:

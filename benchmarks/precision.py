@@ -68,7 +68,6 @@ VARIANTS = [
     Variant("start=random", "start", FREE | {"start": "random"}),
     Variant("no-label-weights", "label weights", {"label_weights": False}),
     Variant("label-weights", "label weights", {"label_weights": True}),
-    Variant("no-regression", "regression", {"regression_points": 0}),
     Variant("no-calibration", "calibration", {"calibration": False}),
     Variant("factors=30", "factors", {"factors": 30}),
     Variant("factors=50", "factors", {"factors": 50}),

@@ -87,14 +87,6 @@ MUTANTS = [
         "tests/label_weights/test_updates.py",
     ),
     Mutant(
-        "pooled-variance",
-        "Pooling with regression divides the variance of utilities by 2, not by 4.",
-        "xmlgp/regression/regression.py",
-        "variance *= self.weight**2",
-        "variance *= self.weight",
-        "tests/regression/test_regression.py tests/mlgpf/test_predictor.py",
-    ),
-    Mutant(
         "farthest-points",
         "The regression on neighbours predicts from the points that are farthest away.",
         "xmlgp/regression/neighbours.py",

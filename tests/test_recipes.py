@@ -179,5 +179,5 @@ def test_the_recipes_of_L_have_the_sizes_and_the_model_of_the_paper(name, shape,
     # Section 5 of the paper.
     assert (settings.posterior, settings.ard, settings.nodes, settings.negatives) == ("cholesky", True, 10, None)
     assert (settings.weighting, settings.ranking, settings.inducing_fixed) == ("unit", "utility", name == "L-SE-F")
-    # The paper has none of these.
-    assert (settings.label_weights, settings.regression_points, settings.calibration) == (False, 0, False)
+    # The paper has neither.
+    assert (settings.label_weights, settings.calibration) == (False, False)

@@ -97,7 +97,7 @@ def stage(model):
     if not unfinished.steps:
         return "preprocessed"
     with zipfile.ZipFile(unfinished.checkpoint.path) as archive:
-        return "calibrated" if "held_out.chosen.npy" in archive.namelist() else "trained"
+        return "calibrated" if "held_out.calibrates.npy" in archive.namelist() else "trained"
 
 
 def differences(model, expected):

@@ -12,7 +12,7 @@ from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf import held_out
 
-TRAINED = ["--label-weights", "--set", "regression_points=0"]
+TRAINED = ["--label-weights"]
 
 
 @pytest.fixture

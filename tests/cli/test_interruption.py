@@ -24,7 +24,7 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-#: Options for a run with preprocessing, held-out points, stochastic steps, sweeps and a regression.
+#: Options for a run with preprocessing, held-out points, stochastic steps and sweeps.
 SMALL = ["-P", "3", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 TRAIN = ["train", "data", "model", *SMALL]
 
@@ -35,8 +35,8 @@ SWEEP = "xmlgp.mlgpf.sweep.Sweep._update_weights"
 CALIBRATION = "xmlgp.mlgpf.held_out.fit_calibration"
 
 #: By phase: the function and the number of its call at which a signal comes, and where the run stops (None: nowhere).
-#: There are 50 stochastic steps, 4 of two sweeps without the held-out points, one for the choice on these, which fits
-#: the regression, and 2 of the sweep that adds them.
+#: There are 50 stochastic steps, 4 of two sweeps without the held-out points, one for the calibration on these,
+#: and 2 of the sweep that adds them.
 PHASES = {
     "reading": (READ, 1, None),
     "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, None),

@@ -87,7 +87,7 @@ def test_default_settings_rank_far_better_than_chance(tmp_path):
     # A sweep follows the epochs, and one that adds the held-out points.
     assert [entry.get("sweep") for entry in history] == [None] * epochs + [1, 2]
     names = folder.arrays("parameters.")
-    assert {"loadings", "label_weights.mean", "regression.weights", "calibration"} <= names.keys()
+    assert {"loadings", "label_weights.mean", "calibration"} <= names.keys()
     assert run("predict", "default", "wide.txt", "--with-std", "-k", "all", "-o", "scores").output == ""
     scores, labels = read_scores("scores"), dataset.labels.toarray()
     assert ((scores.std > 0) & (scores.std < 0.5)).all()

@@ -4,10 +4,7 @@ import itertools
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logit
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import normalize
 
 import xmlgp
@@ -18,9 +15,6 @@ from xmlgp.data.features import Features
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.regression.fitting import fit_regression
-from xmlgp.regression.kernel import LENGTHSCALE, NOISE
-from xmlgp.regression.regression import PROBABILITY_MARGIN
 from xmlgp.runs.trained_model import stored_preprocessing
 
 D, K, M, R, P = 25, 7, 5, 6, 3
@@ -34,33 +28,26 @@ NEW = Features(sp.csr_array(sp.vstack([small_features(8, D, seed=9), KNOWN, sp.c
 N = NEW.N
 
 
-def model(path, own=True, regressed=False, scaled=True, **chosen):
-    """Write a model with random parameters; return its folder.
-
-    `own` adds label weights; `regressed` adds regression, fitted to the training points, whose features are `scaled`.
-    """
+def model(path, own=True, **chosen):
+    """Write a model with random parameters; return its folder. `own` adds label weights."""
     settings = MLGPFSettings(**SMALL | chosen)
     folder = api.preprocess(DATASET, path, settings=settings)
     inducing, random = folder.array("preprocess.inducing").astype(float), np.random.default_rng(3)
     _, parameters = random_parameters(
         random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K, settings.dtype
     )
-    features = stored_preprocessing(folder).weigh(DATASET.features).astype(np.float32)
     if own:
+        features = stored_preprocessing(folder).weigh(DATASET.features).astype(np.float32)
         weights = initial_label_weights(features.sparse, DATASET.labels, parameters["bias"], settings.dtype)
         for array in weights.mean, weights.log_variance, weights.log_prior:
             array += random.normal(0, 0.7, array.shape).astype(settings.dtype)
         parameters |= weights.parameters()
-    if regressed:
-        scales = random.uniform(0.2, 3, D).astype(np.float32) if scaled else None
-        regression, _ = fit_regression(features.sparse, DATASET.labels, scales, features.N)
-        parameters |= regression.parameters()
     return write(folder, parameters)
 
 
 def weight_space_model(path, **chosen):
     """Train a model in weight space, with label weights."""
-    chosen = {"inducing": "features", "label_weights": True, "regression_points": 0} | chosen
+    chosen = {"inducing": "features", "label_weights": True} | chosen
     return xmlgp.train(DATASET, path, settings=MLGPFSettings(**SMALL | chosen)).folder
 
 
@@ -102,7 +89,7 @@ def covariance(parameters, settings, left, right, basis):
 
 
 def factor_utilities(folder):
-    """Return mean and variance of q(f) at the new points, without regression."""
+    """Return mean and variance of q(f) at the new points."""
     settings, parameters, points = folder.settings, folder.arrays("parameters."), weighted()
     basis = folder.array("preprocess.basis").astype(float) if settings.inducing == "subspace" else np.eye(D)
     inducing = parameters["inducing"] @ basis
@@ -120,24 +107,3 @@ def factor_utilities(folder):
             mean[:, k] += x @ parameters["label_weights.mean"][start:stop]
             variance[:, k] += x**2 @ np.exp(parameters["label_weights.log_variance"][start:stop])
     return mean, variance
-
-
-def regression_log_odds(folder):
-    """Return the log odds that regression predicts at the new points, by scikit-learn."""
-    points, new = weighted(DATASET.features), weighted()
-    scales = folder.arrays("parameters.").get("regression.scales")
-    if scales is not None:
-        # The points of both have unit length, but for one without features.
-        points, new = (normalize(rows * scales) for rows in (points, new))
-    labels = DATASET.labels.toarray().astype(float)
-    regressor = GaussianProcessRegressor(RBF(LENGTHSCALE), alpha=NOISE, optimizer=None)
-    predictions = regressor.fit(points, labels - labels.mean(axis=0)).predict(new) + labels.mean(axis=0)
-    clipped = np.clip(predictions, 0, 1)
-    assert np.abs(clipped - predictions).max() > 0.005
-    return logit((clipped + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))
-
-
-def utilities(folder, regressed):
-    """Return mean and variance of the pooled utilities, ½ f + ½ log(g/(1 − g))."""
-    mean, variance = factor_utilities(folder)
-    return ((mean + regression_log_odds(folder)) / 2, variance / 4) if regressed else (mean, variance)

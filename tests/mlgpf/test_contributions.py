@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.grids import each_value
-from tests.mlgpf.models import NEW, D, K, N, model, regression_log_odds, weight_space_model, weighted
+from tests.mlgpf.models import NEW, D, K, N, model, weight_space_model, weighted
 from xmlgp.data.features import Features
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.regression import fitting
 from xmlgp.runs.trained_model import open_predictor
 
 KINDS = {
@@ -85,19 +82,3 @@ def test_contributions_are_weighted_features_times_the_utilities_of_single_featu
     expected = weighted()[:, None, :] * slopes.T
     np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(found.rest, np.tile(bias, N))
-
-
-@each_value(own=[True, False], posterior=list(POSTERIORS), scaled=[True, False])
-def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, monkeypatch, own, posterior, scaled):
-    monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
-    monkeypatch.setattr(fitting, "FINE", 1e-6)
-    folder = model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
-    alone = model(tmp_path / "alone", own, False, posterior=posterior)
-    predictor = open_predictor(folder)
-    for scores in ALL, some_labels():
-        # The predictions of the regression are in single precision, and log odds magnify their errors.
-        assert_sums_are_utilities(predictor, scores, rtol=1e-4, atol=1e-4)
-    found, linear = predictor.explain(NEW, ALL), open_predictor(alone).explain(NEW, ALL)
-    np.testing.assert_allclose(found.values, linear.values / 2, rtol=1e-9, atol=1e-12)
-    expected = (folder.array("parameters.bias") + regression_log_odds(folder)) / 2
-    np.testing.assert_allclose(found.rest.reshape(N, K), expected, rtol=1e-4, atol=1e-3)

@@ -55,7 +55,7 @@ KINDS = {
     "shared-diagonal": lambda path: model(path, own=False, kernel="se+linear"),
     "diagonal": lambda path: model(path, posterior="diagonal"),
     "cholesky": lambda path: model(path, posterior="cholesky"),
-    "regression": lambda path: model(path, regressed=True),
+    "label weights": model,
     "weight space": weight_space_model,
 }
 DAMAGE = {
@@ -72,19 +72,12 @@ DAMAGE = {
     },
     "diagonal": {"posterior.log_diagonal": [shorter]},
     "cholesky": {"posterior.whitened_factor": [missing, shorter, narrower]},
-    "regression": {
+    "label weights": {
         "label_weights.indptr": [*SHAPES, longer, *ROW_ENDS],
         "label_weights.features": [*SHAPES, longer, *PLACES],
         "label_weights.mean": [shorter],
         "label_weights.log_variance": [missing, column],
         "label_weights.log_prior": [longer, scalar],
-        "regression.indptr": [missing, longer, integers, *ROW_ENDS],
-        "regression.indices": [integers, *PLACES],
-        "regression.values": [shorter, column],
-        "regression.weights": [scalar, narrower],
-        "regression.loadings": [shorter, narrower],
-        "regression.mean": [longer, column],
-        "regression.scales": [shorter, scalar],
     },
     "weight space": {
         "latent_weights.mean": [missing, longer, narrower, integers, single],
@@ -125,9 +118,8 @@ def test_damaged_arrays_are_rejected(model_of, kind, name, damage):
     ("kind", "changes"),
     [
         ("shared-diagonal", {"extra": np.ones(2)}),
-        ("regression", {"label_weights.means": np.ones(3)}),
-        ("regression", {"regression.means": np.ones(3)}),
-        ("regression", {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)}),
+        ("label weights", {"label_weights.means": np.ones(3)}),
+        ("label weights", {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)}),
         ("weight space", {"inducing": np.ones((M, D))}),
         (
             "cholesky",
@@ -143,8 +135,9 @@ def test_unknown_or_inconsistent_arrays_are_rejected(model_of, kind, changes):
     assert_rejected(write(model_of(kind), changes))
 
 
-def test_arrays_of_an_earlier_version_are_named_as_such(model_of):
-    folder = write(model_of("weight space"), {"label_index.recall": np.ones(3)})
+@pytest.mark.parametrize("name", ["label_index.recall", "regression.weights"])
+def test_arrays_of_an_earlier_version_are_named_as_such(model_of, name):
+    folder = write(model_of("weight space"), {name: np.ones(3)})
     with pytest.raises(ModelFolderError, match="^[^\n]*: the model is of an earlier version; train it again$"):
         open_predictor(folder)
 
@@ -158,7 +151,6 @@ def test_arrays_of_an_earlier_version_are_named_as_such(model_of):
         ("shared-diagonal", {"posterior": "cholesky"}),
         ("shared-diagonal", {"posterior": "diagonal"}),
         ("weight space", {"label_weights": False}),
-        ("regression", {"regression_points": 0}),
     ],
 )
 def test_settings_that_need_other_parameters_are_rejected(model_of, kind, changes):
@@ -169,7 +161,7 @@ def test_settings_that_need_other_parameters_are_rejected(model_of, kind, change
 @each_value(change=[1, -1, 0], described=[True, False, True])
 def test_another_number_of_labels_is_rejected(tmp_path, change, described):
     # Loadings and biases agree with each other, and in one case with the description.
-    folder = model(tmp_path, regressed=True)
+    folder = model(tmp_path)
     loadings, bias = (folder.array(f"parameters.{name}") for name in ("loadings", "bias"))
     write(folder, {"loadings": np.resize(loadings, (K + change, P)), "bias": np.resize(bias, K + change)})
     if described:
@@ -192,7 +184,7 @@ def test_overflow_of_inducing_inputs_raises_without_a_warning(tmp_path):
 
 
 def test_byte_order_of_arrays_does_not_change_predictions(tmp_path):
-    folder = model(tmp_path, regressed=True)
+    folder = model(tmp_path)
     before = open_predictor(folder)
     arrays = folder.arrays("parameters.")
     changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in arrays}

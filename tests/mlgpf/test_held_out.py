@@ -5,28 +5,24 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import ndcg_score
 
-from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
-from tests.problems import paired_dataset, small_dataset
+from tests.mlgpf.test_train import assert_same_parameters, prepared
+from tests.problems import small_dataset
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import held_out as module
-from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, without_labels_of
+from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import Training, run_inference, train
 from xmlgp.mlgpf.weight_space import SWEEPS
 from xmlgp.prediction.calibration import CALIBRATION, RANKS, fit_calibration
-from xmlgp.regression.fitting import fit_regression
 from xmlgp.training.loop import Loop
 
 DATASET = small_dataset(N=120, K=12)
-#: With regression these held-out points are ranked better, and those of DATASET worse.
-PAIRED = paired_dataset(N=240, K=12)
 IN_WEIGHT_SPACE = {"epochs": 3, "label_sample": 6, "learning_rate": None}
 INDUCING = IN_WEIGHT_SPACE | {"inducing": "free"}
 BOTH = pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
@@ -136,19 +132,10 @@ def before_held_out_points(arguments):
     dense = by_feature(parameters, arguments) != 0
     rows = np.repeat(np.arange(len(dense)), np.diff(parameters["label_weights.indptr"]))
     hidden = ~dense[rows, parameters["label_weights.features"]]
-    assert hidden.any() or arguments[0] is PAIRED.features
+    assert hidden.any()
     parameters["label_weights.mean"][hidden] = 0
     parameters["label_weights.log_variance"][hidden] = -40
     return parameters
-
-
-def regression_without(arguments, parameters):
-    """Return the parameters of the regression on the points that are not held out."""
-    problem = problem_of(arguments)
-    trained, held = calibration_points(problem.settings, problem.labels)
-    order = np.concatenate([trained, held])
-    scales, features = np.exp(parameters["latent_weights.log_prior"] / 2), problem.coordinates.weighted(order).sparse
-    return fit_regression(features, problem.labels[order], scales, len(trained))[1].parameters()
 
 
 def scores_of_held_out(parameters, arguments):
@@ -171,32 +158,13 @@ def assert_fitted(coefficients, parameters, arguments):
 
 
 @pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize(
-    ("dataset", "chosen", "joins"),
-    [
-        (DATASET, {"regression_points": 0}, None),
-        (DATASET, {"regression_points": 0, "label_weights": False}, None),
-        (PAIRED, {}, True),
-        (PAIRED, {"label_weights": False}, True),
-        (small_dataset(N=240, K=12), {"label_weights": False, "weighting": "none"}, False),
-    ],
-    ids=["no regression", "no regression, no label weights", "better", "better, no label weights", "worse"],
-)
-def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits_what_is_chosen(dataset, chosen, joins):
-    arguments = prepared(dataset, **{"epochs": 20, "learning_rate": None} | chosen)
+@pytest.mark.parametrize("chosen", [{}, {"label_weights": False}], ids=["label weights", "no label weights"])
+def test_the_map_fits_the_probabilities_of_held_out_points(chosen):
+    arguments = prepared(DATASET, **{"epochs": 20, "learning_rate": None} | chosen)
     trained = train(*arguments)
     found = trained.parameters
-    assert bool(regression_parameters(found)) == bool(joins)
     assert arrays_fit({"calibration": found["calibration"]}, {CALIBRATION: True}, {})
     parameters = before_held_out_points(arguments)
-    if joins is not None:
-        pooled = parameters | regression_without(arguments, parameters)
-        without, with_regression = (
-            100 * ndcg_score(truth[truth.any(axis=1)], scores[truth.any(axis=1)], k=5)
-            for scores, truth in (scores_of_held_out(these, arguments) for these in (parameters, pooled))
-        )
-        assert with_regression > without + 1 if joins else with_regression < without - 1
-        parameters = pooled if joins else parameters
     assert_fitted(found["calibration"], parameters, arguments)
     scores, truth = scores_of_held_out(parameters, arguments)
     assert trained.held_out.points == len(truth)
@@ -209,37 +177,9 @@ def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits
 
 @pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize(
-    ("without", "pooled", "joins"),
-    [(50.0, 50.0, True), (50.0, 60.0, True), (50.0, 49.5, True), (50.0, 49.4999, False), (50.0, 40.0, False)],
-)
-def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without, pooled, joins):
-    assert module.POOL_TOLERANCE == 0.5
-    arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
-    trained, held = calibration_points(arguments[3], DATASET.labels)
-    parameters = epochs_of(arguments)[2]
-    monkeypatch.setattr(HeldOutChoices, "_fit", lambda *arguments: ({}, {"regression.part": 1}))
-    choices = HeldOutChoices(problem_of(arguments), (trained, held), lambda: parameters, True)
-    # A ranking is stood for by its parameters.
-    scores = {True: pooled, False: without}
-    fitted = []
-    monkeypatch.setattr(HeldOutChoices, "_rank", lambda self, parameters: "regression.part" in parameters)
-    monkeypatch.setattr(HeldOutChoices, "_ndcg", lambda self, ranked: scores[ranked])
-    monkeypatch.setattr(HeldOutChoices, "_measure", lambda self, ranked: range(6))
-    monkeypatch.setattr(HeldOutChoices, "_calibrate", lambda self, ranked: fitted.append(ranked) or np.arange(1.0, 6.0))
-    choices.step(0, 0)
-    # The calibration is that of the model that is chosen.
-    assert fitted == [joins]
-    assert choices.arrays()["held_out.chosen"].tolist() == [joins, True]
-    np.testing.assert_array_equal(choices.parameters(1)["calibration"], np.arange(1.0, 6.0))
-
-
-@pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize(
     ("shared", "chosen"), [(9, INDUCING), (10, INDUCING), (9, IN_WEIGHT_SPACE), (10, IN_WEIGHT_SPACE)], ids=str
 )
-def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model(monkeypatch, chosen, shared):
-    # If held-out points decide, regression does not join.
-    monkeypatch.setattr(module, "POOL_TOLERANCE", -1000)
+def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model(chosen, shared):
     features, _, preprocessed, settings = prepared(DATASET, **chosen | {"epochs": 2})
     _, held = calibration_points(settings, DATASET.labels)
     # Every point has a label of its own; some that are held out have one that all others have, too.
@@ -248,8 +188,6 @@ def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model
     labels[held[shared:], 120] = False
     found = train(features, sp.csr_array(labels), preprocessed, settings).parameters
     assert ("calibration" in found) == (shared == 10)
-    # Regression joins if they cannot judge.
-    assert bool(regression_parameters(found)) == (shared == 9 and settings.inducing == "features")
 
 
 @pytest.mark.usefixtures("many_held_out")

@@ -7,49 +7,24 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import expit, logit
+from scipy.special import expit
 from scipy.stats import norm
 
 import xmlgp
 from tests.grids import each_value
-from tests.mlgpf.models import (
-    NEW,
-    SMALL,
-    D,
-    K,
-    N,
-    factor_utilities,
-    model,
-    utilities,
-    weight_space_model,
-    weighted,
-    write,
-)  # fmt: skip
+from tests.mlgpf.models import NEW, SMALL, D, K, N, factor_utilities, model, weight_space_model, weighted  # fmt: skip
 from tests.problems import small_dataset, small_features
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.preprocess.pipeline import find_inducing_inputs
-from xmlgp.regression import fitting
-from xmlgp.regression.regression import PROBABILITY_MARGIN
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime import threads
-
-#: With label weights, with regression, or both.
-PARTS = [(True, True), (True, False), (False, True), (False, False)]
-
-
-@pytest.fixture(autouse=True)
-def exact_solutions(monkeypatch):
-    """Solve linear systems to single precision."""
-    monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
-    monkeypatch.setattr(fitting, "FINE", 1e-6)
 
 
 def moments_of_probabilities(mean, variance):
@@ -62,42 +37,26 @@ def moments_of_probabilities(mean, variance):
 
 
 @each_value(
-    parts=PARTS,
+    own=[True, False],
     posterior=list(POSTERIORS),
     inducing=["free", "subspace"],
     kernel=[("linear", True), ("se+linear", False), ("se", True)],
     dtype=["float64", "float32"],
 )
-def test_scores_agree_with_pooled_utilities(tmp_path, parts, posterior, inducing, kernel, dtype):
-    own, regressed = parts
+def test_scores_agree_with_dense_formulas(tmp_path, own, posterior, inducing, kernel, dtype):
     settings = {"posterior": posterior, "inducing": inducing, "kernel": kernel[0], "ard": kernel[1], "dtype": dtype}
-    folder = model(tmp_path, own, regressed, nodes=100, **settings)
+    folder = model(tmp_path, own, nodes=100, **settings)
     predictor = open_predictor(folder)
-    mean, variance = utilities(folder, regressed)
+    mean, variance = factor_utilities(folder)
     utility, std = predictor.score(NEW, "utility", with_std=True)
     assert utility.dtype == std.dtype == dtype
-    tolerance = 1e-3 if regressed or dtype == "float32" else 1e-5
+    tolerance = 1e-3 if dtype == "float32" else 1e-5
     np.testing.assert_allclose(utility, mean, rtol=1e-4, atol=tolerance)
     np.testing.assert_allclose(std**2, variance, rtol=1e-3, atol=tolerance)
     probability, deviation = moments_of_probabilities(mean, variance)
     scores, std = predictor.score(NEW, "probability", with_std=True)
     np.testing.assert_allclose(scores, probability, atol=2e-4)
     np.testing.assert_allclose(std, deviation, atol=3e-4)
-
-
-def test_a_regression_without_scales_agrees_with_pooled_utilities(tmp_path):
-    folder = model(tmp_path, regressed=True, scaled=False)
-    assert "parameters.regression.scales" not in folder.description["arrays"]
-    found, _ = open_predictor(folder).score(NEW, "utility")
-    np.testing.assert_allclose(found, utilities(folder, True)[0], rtol=1e-4, atol=1e-3)
-
-
-@pytest.mark.parametrize(("regressed", "sign", "dtype"), [(50, 1, "float32"), (-50, -1, "float64")])
-def test_probabilities_of_regression_are_never_zero_or_one(tmp_path, regressed, sign, dtype):
-    folder = model(tmp_path, regressed=True, dtype=dtype)
-    expected = (factor_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
-    folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
-    np.testing.assert_allclose(open_predictor(folder).score(NEW, "utility")[0], expected, atol=1e-3)
 
 
 def test_moments_in_weight_space_agree_with_dense_formulas(tmp_path):
@@ -132,18 +91,17 @@ def test_non_finite_scores_raise(tmp_path, posterior, output):
     assert np.isfinite(unit.score(large, output, with_std=True)).all()
 
 
-@pytest.mark.parametrize("regressed", [True, False])
-def test_no_points(tmp_path, regressed):
-    predictor = open_predictor(model(tmp_path, regressed=regressed))
+def test_no_points(tmp_path):
+    predictor = open_predictor(model(tmp_path))
     assert predictor.score(NEW[:0], "probability")[0].shape == (0, K)
     assert list(predictor.top(NEW[:0], 3)) == []
 
 
 @each_value(
-    parts=PARTS, k=[1, 5, None, 1000], output=["utility", "probability"], with_std=[True, False], memory=[0, 256]
+    own=[True, False], k=[1, 5, None, 1000], output=["utility", "probability"], with_std=[True, False], memory=[0, 256]
 )
-def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, output, with_std, memory):
-    predictor = open_predictor(model(tmp_path, *parts))
+def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, own, k, output, with_std, memory):
+    predictor = open_predictor(model(tmp_path, own))
     values, deviations = predictor.score(NEW, output, with_std=True)
     alone, nothing = predictor.score(NEW, output)
     assert nothing is None
@@ -170,7 +128,7 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, outpu
 @pytest.mark.parametrize(("k", "settings"), [(20, {"posterior": "diagonal"}), (5, {"inducing": "features"})], ids=str)
 def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, settings):
     many = small_dataset(N=200, D=D, K=90)
-    chosen = {"factors": 5, "epochs": 8, "label_weights": "inducing" in settings, "regression_points": 0}
+    chosen = {"factors": 5, "epochs": 8, "label_weights": "inducing" in settings}
     predictor = xmlgp.train(many, tmp_path, settings=MLGPFSettings(**SMALL | chosen | settings)).predictor
     points = Features(small_features(100, D, seed=9))
     (top,) = predictor.top(points, k)

@@ -79,7 +79,7 @@ def rewritten(path, **changes):
 
 def test_a_folder_of_an_earlier_version_is_read_without_what_no_longer_exists(tmp_path):
     settings = write(tmp_path).settings
-    former = {"validation": 0.1, "patience": 10, "refit": True}
+    former = {"validation": 0.1, "patience": 10, "refit": True, "regression_points": 25_000}
     history = [{"epoch": 1, "bound": -1.0, "seconds": 0.5, "ndcg@5": 40.0}]
     rewritten(tmp_path, settings=settings.mapping() | former, validation=history, history=history)
     assert ModelFolder(tmp_path).settings == settings

@@ -67,9 +67,9 @@ def test_strongest_features_of_a_pair():
 def test_shares_of_a_pair():
     arrays = np.array([0, 1, 3]), np.array([1, 2, 7]), np.array([1, 2, -0.5]), np.array([0.25, -3])
     assert Contributions(*arrays).shares(1) == {"words": 1.5, "bias": -3}
-    found = Contributions(*arrays, np.array([4, 5]), np.array([6, 7]))
-    assert found.shares(1) == {"words": 1.5, "regression": 5, "neighbours": 7, "bias": -3}
-    np.testing.assert_array_equal(found.rest, [10.25, 9])
+    found = Contributions(*arrays, np.array([6, 7]))
+    assert found.shares(1) == {"words": 1.5, "neighbours": 7, "bias": -3}
+    np.testing.assert_array_equal(found.rest, [6.25, 4])
     assert found.of_pairs(slice(1, 2)).shares(0) == found.shares(1)
 
 

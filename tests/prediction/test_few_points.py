@@ -8,9 +8,9 @@ from tests.problems import small_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 
 
-@pytest.fixture(scope="module", params=[0, 200], ids=["alone", "pooled"])
-def model(request):
-    settings = MLGPFSettings(inducing="features", epochs=1, regression_points=request.param)
+@pytest.fixture(scope="module")
+def model():
+    settings = MLGPFSettings(inducing="features", epochs=1)
     return xmlgp.train(small_dataset(N=300, D=400, K=90), settings=settings)
 
 

@@ -11,8 +11,14 @@ from tests.grids import each_value
 from xmlgp.data.features import Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.regression import neighbours
-from xmlgp.regression.kernel import DENSE_NOISE
-from xmlgp.regression.neighbours import MARGIN, NEIGHBOURS, NeighbourPredictions, NeighbourRegression, fit_neighbours
+from xmlgp.regression.neighbours import (
+    DENSE_NOISE,
+    MARGIN,
+    NEIGHBOURS,
+    NeighbourPredictions,
+    NeighbourRegression,
+    fit_neighbours,
+)
 from xmlgp.runtime import threads
 
 N, D, E, K = 90, 12, 5, 8

@@ -21,9 +21,7 @@ from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
 
-SETTINGS = MLGPFSettings(
-    inducing="subspace", inducing_count=6, basis_size=9, factors=3, epochs=3, batch_size=20, regression_points=0
-)
+SETTINGS = MLGPFSettings(inducing="subspace", inducing_count=6, basis_size=9, factors=3, epochs=3, batch_size=20)
 
 
 def interrupt_after(steps, patch):

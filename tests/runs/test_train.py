@@ -114,7 +114,6 @@ def test_a_folder_has_the_model_of_training_with_and_without_separate_preprocess
     found, expected = train(dataset, tmp_path, settings=settings), train(dataset, settings=settings)
     assert (found.folder.stage, found.settings, found.data) == ("trained", settings, dataset.facts)
     assert found.parameters.keys() == expected.parameters.keys()
-    assert ("regression.weights" in found.parameters) == (settings == FEATURES)
     for name, value in expected.parameters.items():
         same(found.parameters[name], value)
         assert found.parameters[name].dtype == value.dtype

@@ -50,7 +50,6 @@ def test_defaults_are_allowed_and_explained(of):
         ("learning_rate", "0.1", "a finite number above 0"),
         ("epochs", 10**6 + 1, "an integer from 1 to 1000000"),
         ("inducing_count", None, "an integer from 1 to 1000000000"),
-        ("regression_points", -1, "an integer from 0 to 1000000000"),
     ],
 )
 def test_a_value_outside_its_limits_is_refused_with_what_is_allowed(name, value, allowed):
@@ -71,7 +70,6 @@ def test_a_value_outside_its_limits_is_refused_with_what_is_allowed(name, value,
         ("negatives", None),
         ("negatives", 1),
         ("epochs", None),
-        ("regression_points", 0),
     ],
 )
 def test_the_limits_themselves_are_allowed(name, value):

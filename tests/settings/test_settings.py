@@ -92,7 +92,7 @@ def test_all_values_can_be_written_as_text(model):
 @pytest.mark.parametrize(
     ("texts", "model", "message"),
     [
-        ({"regresion_points": "0"}, None, "regresion_points is not a setting; did you mean regression_points?"),
+        ({"lable_sample": "9"}, None, "lable_sample is not a setting; did you mean label_sample?"),
         ({"batch-size": "5"}, "gpc", "batch-size is not a setting; did you mean batch_size?"),
         ({"epochs": "1.5"}, None, "epochs is '1.5', but must be an integer from 1 to 1000000"),
         ({"epochs": ""}, None, "epochs is '', but must be an integer from 1 to 1000000"),
@@ -126,10 +126,10 @@ def test_the_default_number_of_iterations_is_the_documented_one(model):
 @pytest.mark.parametrize(
     ("settings", "unused"),
     [
-        (MLGPFSettings(), ["label_sample", "regression_points"]),
-        (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points"]),
+        (MLGPFSettings(), ["label_sample"]),
+        (MLGPFSettings(inducing="subspace"), ["label_sample"]),
         (MLGPFSettings(inducing="features"), sorted(INDUCING.settings)),
-        (MLGPFSettings(calibration=False), ["label_sample", "regression_points"]),
+        (MLGPFSettings(calibration=False), ["label_sample"]),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),

@@ -59,7 +59,7 @@ VARIANTS = [
     case("mlgpf", inducing="free", posterior="diagonal", negatives=3, optimiser="adadelta", calibration=False),
     case("mlgpf", inducing="subspace", posterior="cholesky", negatives=3, sampling="uniform", dtype="float64"),
     case("mlgpf", inducing="free", inducing_fixed=True, kernel="se+linear"),
-    case("mlgpf", inducing="features", label_weights=True, label_sample=3, optimiser="adagrad", regression_points=0),
+    case("mlgpf", inducing="features", label_weights=True, label_sample=3, optimiser="adagrad"),
     case("mlgpf", inducing="features", label_weights=False, dtype="float64", calibration=False),
     case("bmlpl", inference="em-cg", learn_precision=True, iterations=14),
     case("bmlpl", inference="gibbs", learn_precision=True, iterations=14),

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import xmlgp
 from tests.cli.command import run
-from tests.problems import paired_dataset, small_dataset
+from tests.problems import small_dataset
 from xmlgp.cli import options
 from xmlgp.cli import predict as command
 from xmlgp.data.dataset import Dataset
@@ -38,7 +38,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     write_dataset(folder / "points.txt", small_dataset(seed=7, N=POINTS))
     settings = SMALL | {"inducing": "features", "label_weights": True}
-    xmlgp.train(paired_dataset(), folder / "regression", settings=settings)
+    xmlgp.train(small_dataset(), folder / "features", settings=settings)
     settings = SMALL | {"inducing": "subspace", "basis_size": 9, "inducing_count": 6}
     xmlgp.train(small_dataset(), folder / "subspace", settings=settings)
     return folder
@@ -48,7 +48,7 @@ def files(tmp_path_factory):
     ("model", "chosen"),
     [
         ("subspace", ["-k", "all", "--with-std", "--output", "probability"]),
-        ("regression", ["--assign", "--with-std", "--memory", "1"]),
+        ("features", ["--assign", "--with-std", "--memory", "1"]),
     ],
 )
 def test_prediction_gives_the_scores_of_one_process(cluster, files, monkeypatch, model, chosen):
@@ -113,7 +113,7 @@ def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_pat
     reason = r"worker tcp://\S+ .* cannot use the shared storage: .*gone: No such file or directory"
     with pytest.raises(ClusterError, match=reason):
         list(score_blocks(scoring, blocks, cluster))
-    shutil.copytree(files / "regression", tmp_path / "gone")
+    shutil.copytree(files / "features", tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: the model in this folder has changed"):
         list(score_blocks(scoring, blocks, cluster))
 

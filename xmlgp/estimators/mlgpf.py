@@ -40,7 +40,6 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     start: str = "newton"
     factors: int | None = None
     label_weights: bool | None = None
-    regression_points: int = 25_000
     expectations: str = "quadrature"
     nodes: int = 10
     ranking: str = "probability"

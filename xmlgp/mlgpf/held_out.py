@@ -1,6 +1,6 @@
 """What is chosen on points that are held out of training, in a stage.
 
-These are whether regression on all points joins, the weight of that on neighbours, and the calibration.
+These are the weight of the regression on neighbours, and the calibration.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.regression.neighbours import POOL_WEIGHT, fit_neighbours
 from xmlgp.runtime.random_streams import Stream, random_stream
-from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut
@@ -54,10 +53,6 @@ LARGEST_SHARE = 0.1
 
 #: The weights of the regression on neighbours in the pool to choose from.
 NEIGHBOUR_WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
-
-#: Regression is added unless nDCG@5 of the held-out points, in percent, is lower with it by this. A few hundred points
-#: often rank equally well with and without; on test points of Bibtex precision is higher with it in such cases.
-POOL_TOLERANCE = 0.5
 
 
 def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -121,7 +116,7 @@ class HeldOutStage(Inference):
         return {}
 
     def cost(self, epoch: int, done: int) -> float:
-        """Return nothing: fitting the regression shows its own progress, and the rest takes little time."""
+        """Return nothing: ranking takes little time."""
         return 0
 
     def _rank(self, parameters: Parameters) -> csr_array:
@@ -149,14 +144,14 @@ class HeldOutStage(Inference):
 class HeldOutChoices(HeldOutStage):
     """A stage of one step that makes choices on held-out points.
 
-    It decides whether regression on all points joins, chooses the weight of that on neighbours where points have dense
-    features, and fits the calibration. Later stages may train on these points. Label weights on features that only
+    It chooses the weight of the regression on neighbours where points have dense features, and fits the calibration.
+    Later stages may train on these points. Label weights on features that only
     held-out points have count as zero meanwhile, because a new point has no weights on features that are new to a
     label.
 
-    If the held-out points are too few to judge, or there are none, the regressions join, and there is no calibration.
+    If the held-out points are too few to judge, or there are none, the regression joins, and there is no calibration.
     `split` are the points that training uses, and those that are held out. `current_parameters` returns the parameters
-    of the model so far; `regresses` says whether there may be a regression on all points.
+    of the model so far.
     """
 
     def __init__(
@@ -164,65 +159,34 @@ class HeldOutChoices(HeldOutStage):
         problem: Problem,
         split: tuple[NDArray[np.int64], NDArray[np.int64]],
         current_parameters: Callable[[], Parameters],
-        regresses: bool = False,
     ) -> None:
         trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
         super().__init__(problem, held_out, self._seen_labels)
         self._current_parameters = current_parameters
-        self._regresses = regresses
         self._order = np.concatenate([trained, held_out])
         self._trained_count = len(trained)
         self._judges = _can_judge(self._labels)
-        #: Whether regression joins and whether there is a calibration, and its coefficients.
-        self._chosen = np.zeros(2, bool)
+        #: Whether there is a calibration, and its coefficients.
+        self._calibrates = np.zeros(1, bool)
         self._coefficients = np.zeros(len(IDENTITY))
         #: The weight of the regression on neighbours; 0 if it does not join.
         self._neighbour_weight = np.array(0.0 if problem.features.dense is None else POOL_WEIGHT)
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
-        #: The parameters of the regression on all points.
-        self._regression: Parameters | None = None
 
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
         parameters = self._current_parameters()
-        joins = True
-        self._regression, without_held_out = self._fit(parameters) if self._regresses else ({}, {})
         if self._judges:
             with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
                 ranked = self._rank(parameters)
-                if without_held_out:
-                    pooled = self._rank(parameters | without_held_out)
-                    joins = self._ndcg(pooled) >= self._ndcg(ranked) - POOL_TOLERANCE
-                    ranked = pooled if joins else ranked
                 if self._neighbour_weight:
-                    ranked = self._rank_with_neighbours(parameters | (without_held_out if joins else {}), ranked)
+                    ranked = self._rank_with_neighbours(parameters, ranked)
                 self._coefficients[:] = self._calibrate(ranked)
                 self._measure(ranked)
-        self._chosen[:] = joins and self._regresses, self._judges
-
-    def _fit(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
-        """Return the parameters of the regression, and of one without the held-out points.
-
-        Features are scaled by the relevances that the latent functions have learned. If features
-        are too large there is no regression ({}), since the model is trained without it.
-        """
-        # Predictions need no linear algebra of SciPy, which takes time to import.
-        from xmlgp.regression.fitting import fit_regression
-
-        problem = self._problem
-        features = problem.coordinates.weighted(self._order).sparse
-        labels = problem.labels[self._order]
-        try:
-            with one_blas_thread():
-                of_all, of_trained = fit_regression(
-                    features, labels, _scales(parameters), self._trained_count, problem.progress
-                )
-        except NumericalError:
-            return {}, {}
-        return of_all.parameters(), of_trained.parameters()
+        self._calibrates[:] = self._judges
 
     def _rank_with_neighbours(self, parameters: Parameters, ranked: csr_array) -> csr_array:
         """Choose the weight of neighbours, given a model without them and its ranking; return the best ranking."""
@@ -285,7 +249,7 @@ class HeldOutChoices(HeldOutStage):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
         arrays = {
-            "chosen": self._chosen,
+            "calibrates": self._calibrates,
             "calibration": self._coefficients,
             "measures": self._measures,
             "intervals": self._intervals,
@@ -296,14 +260,9 @@ class HeldOutChoices(HeldOutStage):
 
     def parameters(self, epochs: int) -> Parameters:
         """Return what joins the model, by parameter name; a resumed run fits it here."""
-        joins, calibrates = self._chosen
         parameters: Parameters = {}
-        if calibrates:
+        if self._calibrates:
             parameters["calibration"] = self._coefficients
-        if joins:
-            if self._regression is None:
-                self._regression, _ = self._fit(self._current_parameters())
-            parameters |= self._regression
         if self._neighbour_weight:
             neighbours = self._fit_neighbours(np.arange(len(self._order)), self._current_parameters())
             if neighbours:

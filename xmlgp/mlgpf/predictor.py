@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.regression.neighbours import NEIGHBOURS, NeighbourPredictions, NeighbourRegression
-from xmlgp.regression.regression import REGRESSION, REGRESSION_SCALES, Regression, RegressionPredictions
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import COUNTS
 
@@ -47,18 +45,16 @@ FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
 class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
-    The utility is the mean of q(f), pooled with the regression if there is one (`xmlgp.regression`). The
-    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3).
-    Utilities are pooled with the regression on neighbours too if there is one (`xmlgp.regression.neighbours`). If
-    points were held out in training, probabilities are calibrated (`xmlgp.prediction.calibration`). The default output
-    is the one that the settings rank labels by.
+    The utility is the mean of q(f), pooled with the regression on neighbours if there is one
+    (`xmlgp.regression.neighbours`). The probability is E σ(f) under the same distribution; standard deviations are
+    those of f and of σ(f) ([S] A.3). If points were held out in training, probabilities are calibrated
+    (`xmlgp.prediction.calibration`). The default output is the one that the settings rank labels by.
 
     With a linear kernel the utility of label k is a sum over the weighted features x_d of a point. `explain` returns
     its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
     means of the label weights, and the bias b_k. This is exact for the linear part.
     The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
-    terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term; in
-    the same way those that the regression on neighbours predicts.
+    terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term.
     """
 
     approximated = ("probability",)
@@ -76,11 +72,9 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = settings.load_method().predict(parameters)
-        regression = Regression.of(parameters, feature_count)
-        self._regression = regression and RegressionPredictions(regression)
         neighbours = NeighbourRegression.of(parameters, feature_count, self.label_count)
         self._neighbours = neighbours and NeighbourPredictions(neighbours)
-        self.pooled = regression is not None, neighbours is not None
+        self.pooled = neighbours is not None
         #: Nodes of the quadrature of E σ(f).
         self.nodes = settings.nodes
         if "calibration" in parameters:
@@ -95,15 +89,12 @@ class MLGPFPredictor(Predictor):
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
-        has_regression = REGRESSION.is_in(parameters)
         groups = {
             FACTORS: True,
             **settings.load_method().array_groups,
             CALIBRATION: None,
             COUNTS: None,
             LABEL_WEIGHTS: settings.label_weights,
-            REGRESSION: None if settings.regression_points > 0 else False,
-            REGRESSION_SCALES: None if has_regression else False,
             NEIGHBOURS: None,
         }
         return arrays_fit(parameters, groups, {"D": D, "K": K})
@@ -122,20 +113,8 @@ class MLGPFPredictor(Predictor):
             # Utilities alone need no variance.
             moments = Moments(self._latent_mean(weighted), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, weighted.sparse)
-        regressed = self._regressed(self._regression, weighted) if self._regression else None
         predicted = self._neighbours.predict(weighted) if self._neighbours else None
-        return _Prepared(batch, regressed, predicted)
-
-    def _regressed(self, regression: RegressionPredictions, weighted: Features) -> NDArray[np.float32]:
-        """Return the latent functions of the regression on all points.
-
-        A point without known words is as far from all points as can be, where the regression extrapolates. If dense
-        features say more of the point, it gets the frequencies of labels instead.
-        """
-        latent = regression.latent(weighted)
-        if self._neighbours:
-            latent[np.diff(weighted.sparse.indptr) == 0] = 0
-        return latent
+        return _Prepared(batch, predicted)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -182,15 +161,11 @@ class MLGPFPredictor(Predictor):
     def _pool_contributions(
         self, weighted: Features, indptr: NDArray[np.integer], labels: NDArray[np.integer], contributions: Contributions
     ) -> None:
-        """Give contributions their weight in the pools, and write what the regressions add."""
-        linear = contributions.values, contributions.bias
-        if self._regression and contributions.regression is not None:
-            _scale(linear, self._regression.weight)
-            # Pooled with zero, this is what the regression adds.
-            latent = self._regressed(self._regression, weighted)
-            self._regression.pool_pairs(latent, indptr, labels, contributions.regression)
+        """Give contributions their weight in the pool, and write what the regression adds."""
         if self._neighbours and contributions.neighbours is not None:
-            _scale((*linear, contributions.regression), 1 - self._neighbours.weight)
+            for array in contributions.values, contributions.bias:
+                array *= 1 - self._neighbours.weight
+            # Pooled with zero, this is what the regression adds.
             predicted = self._neighbours.predict(weighted)
             self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
 
@@ -199,8 +174,6 @@ class MLGPFPredictor(Predictor):
     ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
         mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
-        if self._regression and points.regressed is not None:
-            self._regression.pool(points.regressed, labels, mean, variance)
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool(points.predicted, labels, mean, variance)
         return mean, variance
@@ -211,8 +184,6 @@ class MLGPFPredictor(Predictor):
         """Return mean and variance of the utilities of some labels of each point, B·k."""
         mean, variance = self._utilities.pair_moments(points.batch, labels)
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
-        if self._regression and points.regressed is not None:
-            self._regression.pool_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool_pairs(points.predicted, indptr, labels.ravel(), mean, variance)
         return mean, variance
@@ -224,8 +195,6 @@ class MLGPFPredictor(Predictor):
         numbers = 4 * P
         if self._neighbours:
             numbers += self._neighbours.numbers_per_point
-        if self._regression:
-            numbers += self._parameters["regression.loadings"].shape[1]
         if with_std or output != "utility" or self._map is None:
             # Covariances and their product with C⁻¹, which only the shared posterior does not have for each function.
             shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
@@ -255,16 +224,8 @@ class MLGPFPredictor(Predictor):
 class _Prepared(NamedTuple):
     """The terms of the utilities of B points.
 
-    `regressed` are the latent functions of the regression, B×S, and `predicted` the predictions of that on neighbours,
-    B×K; None without them.
+    `predicted` are the predictions of the regression on neighbours, B×K; None without it.
     """
 
     batch: Batch
-    regressed: NDArray[np.float32] | None
     predicted: csr_array | None
-
-
-def _scale(arrays: Iterable[NDArray[np.floating] | None], factor: float) -> None:
-    for array in arrays:
-        if array is not None:
-            array *= factor

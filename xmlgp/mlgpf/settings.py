@@ -65,7 +65,7 @@ WEIGHT_SPACE = TrainingMethod(
     optimiser="adagrad",
     steps=600,
     least_epochs=8,
-    settings=("label_sample", "regression_points"),
+    settings=("label_sample",),
 )
 
 #: The methods, by the inducing inputs.
@@ -84,7 +84,7 @@ LEAST_BATCHES = 10
 
 
 #: Settings that no longer exist and that model folders of earlier versions may have.
-FORMER = frozenset({"validation", "patience", "refit", "schedule", "batch_size_first"})
+FORMER = frozenset({"validation", "patience", "refit", "schedule", "batch_size_first", "regression_points"})
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,6 @@ class MLGPFSettings(Settings):
         "f = Φ h + b + W x.",
         if_unset="if there are at least ten times as many features as latent functions; never with other inducing "
         "inputs",
-    )
-    regression_points: int = setting(
-        25_000,
-        "With inducing=features, at most this many training points and at most 5000 labels, pool the utilities with "
-        "those of exact GP regression on all points, unless that ranks the held-out points worse; 0 for never.",
-        minimum=0,
     )
     expectations: str = setting(
         "quadrature",

@@ -64,10 +64,6 @@ ROUNDS = 2
 #: The same in the last sweep, which adds the held-out points.
 LAST_ROUNDS = 1
 
-#: Most labels for which exact GP regression is tried. It has few latent functions, which say little about most of many
-#: labels: with 10,405 and with 20,765 labels, the labels of held-out points were ranked worse with it.
-MOST_REGRESSED = 5000
-
 
 class WeightSpaceMethod(MLGPFMethod):
     """Latent functions with a weight for each feature (`xmlgp.gp.weight_space`)."""
@@ -103,8 +99,8 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the stages after the stochastic steps for T, Φ and b.
 
         First come sweeps over the labels, without the held-out points; then the choices on these points, and the
-        regressions; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
-        label weights there are no sweeps, and only the regressions are trained on held-out points.
+        regression; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
+        label weights there are no sweeps, and only the regression is trained on held-out points.
         """
         settings = self.settings
         coordinates = problem.coordinates
@@ -130,9 +126,8 @@ class WeightSpaceMethod(MLGPFMethod):
             return steps.parameters() | (sweeps[-1].parameters() if sweeps else {})
 
         stages: list[Inference] = [*sweeps]
-        regresses = _may_regress(settings, *labels.shape)
-        if len(held_out) or regresses or problem.features.dense is not None:
-            stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters, regresses))
+        if len(held_out) or problem.features.dense is not None:
+            stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters))
         if has_last:
             plan = SweepPlan(LAST_ROUNDS, count, total, updates_prior=True)
             stages.append(sweep(plan, shortlisted=held_out))
@@ -184,8 +179,3 @@ def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
     if not has_weights:
         return 0
     return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
-
-
-def _may_regress(settings: MLGPFSettings, N: int, K: int) -> bool:
-    """Return whether exact GP regression on N points with K labels is tried, to be pooled with the utilities."""
-    return 0 < N <= settings.regression_points and K <= MOST_REGRESSED

@@ -25,41 +25,34 @@ class Contributions:
         utility_j = Σ_e values[e] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
 
     `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
-    Features that the point does not have contribute nothing, and are not listed. The rest is the bias of the label,
-    what the regression adds and what that on neighbours adds; these two are None without them.
+    Features that the point does not have contribute nothing, and are not listed. The rest is the bias of the label
+    and what the regression on neighbours adds, which is None without it.
     """
 
     indptr: NDArray[np.int64]
     features: NDArray[np.int32]
     values: NDArray[np.floating]
     bias: NDArray[np.floating]
-    regression: NDArray[np.floating] | None = None
     neighbours: NDArray[np.floating] | None = None
 
     @classmethod
-    def unset(
-        cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: tuple[bool, bool] = (False, False)
-    ) -> Contributions:
+    def unset(cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
         """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
 
-        The regression, and that on neighbours, have them if utilities are `pooled` with it.
+        The regression on neighbours has them if utilities are `pooled` with it.
         """
         counts = np.repeat(np.diff(features.sparse.indptr), np.diff(scores.indptr))
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         columns = np.empty(indptr[-1], np.int32)
         n = len(counts)
         _repeat_rows(features.sparse.indptr, features.sparse.indices, scores.indptr, columns)
-        regression, neighbours = (np.zeros(n, dtype) if is_pooled else None for is_pooled in pooled)
-        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, neighbours)
+        neighbours = np.zeros(n, dtype) if pooled else None
+        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), neighbours)
 
     @property
     def rest(self) -> NDArray[np.floating]:
-        """What no feature of the point contributes by itself, n: the bias of the label, and the regressions."""
-        rest = self.bias
-        for pooled in self.regression, self.neighbours:
-            if pooled is not None:
-                rest = rest + pooled
-        return rest
+        """What no feature of the point contributes by itself, n: the bias of the label, and the regression."""
+        return self.bias if self.neighbours is None else self.bias + self.neighbours
 
     def of_pairs(self, pairs: slice) -> Contributions:
         """Return the contributions to the utilities of the pairs in a slice, with views of the arrays."""
@@ -70,7 +63,6 @@ class Contributions:
             self.features[elements],
             self.values[elements],
             self.bias[pairs],
-            None if self.regression is None else self.regression[pairs],
             None if self.neighbours is None else self.neighbours[pairs],
         )
 
@@ -87,11 +79,9 @@ class Contributions:
             )
 
     def shares(self, pair: int) -> dict[str, float]:
-        """Return what words, the regressions and the bias add to the utility of pair j, by name."""
+        """Return what words, the regression and the bias add to the utility of pair j, by name."""
         words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
         shares = {"words": float(words)}
-        if self.regression is not None:
-            shares["regression"] = float(self.regression[pair])
         if self.neighbours is not None:
             shares["neighbours"] = float(self.neighbours[pair])
         return {**shares, "bias": float(self.bias[pair])}

@@ -57,7 +57,7 @@ class LabelExplanations:
     """Explains labels by a predictor, with at most `count` words for each and so many against it.
 
     Words are the features by their D names or, without names, their numbers. With `shares`, a label also has what
-    words, the regressions and the bias add to its utility.
+    words, the regression and the bias add to its utility.
     """
 
     predictor: Predictor

@@ -44,7 +44,7 @@ class Predictor(ABC):
     `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of some outputs take long, it lists these outputs in
     `approximated` and defines `approximate_scores`, `highest_scores` and `scores_of`, by which top labels are found
     faster; or it defines `best_labels` and `scores_of`. If utilities are sums over features, it defines
-    `check_explainable` and `contributions`, and says whether they are `pooled` with regressions. These methods are
+    `check_explainable` and `contributions`, and says whether they are `pooled` with a regression. These methods are
     called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
     `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
     probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
@@ -53,8 +53,8 @@ class Predictor(ABC):
     default_output = "utility"
     approximated: tuple[str, ...] = ()
     calibration: Calibration | None = None
-    #: Whether utilities are pooled with a regression, and with one on neighbours.
-    pooled = (False, False)
+    #: Whether utilities are pooled with a regression on neighbours.
+    pooled = False
     #: Fewest points that are scored together, after which empty ones are added: BLAS multiplies a few rows otherwise
     #: than many, so the last digits of a score would depend on the other points. With `dense.product_by_rows`, two are
     #: enough.

@@ -140,7 +140,7 @@ class Predictions:
     DataFrame or Series, otherwise numbers from 1. A label is its name, or its number if the model has no names; with a
     vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`; with an
     explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model has dense
-    features `from`: what words, the regressions and the bias of the label
+    features `from`: what words, the regression and the bias of the label
     add to its utility.
     """
 

@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 #: What the names of arrays begin with that only models of earlier versions have.
-FORMER = ("label_index.",)
+FORMER = ("label_index.", "regression.")
 
 
 @dataclass(eq=False)

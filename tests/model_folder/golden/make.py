@@ -20,19 +20,15 @@ MODELS = {
     ],
     "weight-space": [
         "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
-        "--label-weights", "--set", "regression_points=0", "-P", "3", "--epochs", "8", "--batch-size", "8",
+        "--label-weights", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "neighbours": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights",
+        "--model", "mlgpf", "--inducing", "features", "--label-weights",
         "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--epochs", "4", "--batch-size", "8",
-    ],
-    "scaled": [
-        "--model", "mlgpf", "--inducing", "free", "--no-label-weights", "-P", "2", "-M", "4", "--epochs", "4",
-        "--batch-size", "8",
     ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
@@ -40,7 +36,7 @@ MODELS = {
 
 #: Models of an earlier version, with arrays that their options no longer produce: label weights beside inducing inputs,
 #: a calibration on few points. They are only made again if they are named.
-EARLIER = {"mlgpf", "weight-space", "calibrated", "scaled"}
+EARLIER = {"mlgpf", "weight-space", "calibrated"}
 
 #: The model with dense features beside words.
 DENSE = "neighbours"
