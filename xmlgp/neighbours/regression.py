@@ -1,0 +1,209 @@
+"""Exact GP regression on the labels of the nearest training points of each point.
+
+The prediction of label k at a point x, whose nearest training points are R, is
+
+    g_k = π_k + k(x, R) (K_RR + σ² I)⁻¹ (Y_Rk − π_k),    k(x, x′) = exp(−(1 − x·x′)/ℓ² − γ‖e − e′‖²/2)
+
+where π are the frequencies of the labels. Words x have unit length; points with dense features e have the second
+factor, and points without words only that. Labels are real numbers with Gaussian noise: least-squares classification.
+All labels share one system, of the size of R.
+
+Source: C. E. Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press 2006, section 6.5;
+E. Snelson, Z. Ghahramani, Local and global sparse Gaussian process approximations, AISTATS 2007, for one system per
+point.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import exponential
+
+__all__ = ["Kernel", "Regressed", "regress"]
+
+
+class Kernel(NamedTuple):
+    """ℓ² of words, γ of dense features, and the variance σ² of the noise; that of the kernel is one."""
+
+    squared_lengthscale: float
+    dense_relevance: float
+    noise: float
+
+
+class Regressed(NamedTuple):
+    """The regressions of B points on their nearest n: R, B×n, and the weights (K_RR + σ² I)⁻¹ k(R, x), B×n.
+
+    After the last of fewer than n points, R is −1. `rest`, B, is one less the sum of the weights, which is the weight
+    of π. `variance`, B, is that of the noise-free function, 1 − k(x, R) (K_RR + σ² I)⁻¹ k(R, x).
+    """
+
+    nearest: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    rest: NDArray[np.float32]
+    variance: NDArray[np.float32]
+
+
+def regress(
+    rows: csr_array,
+    nearest: NDArray[np.int32],
+    exponents: NDArray[np.float32],
+    kernel: Kernel,
+    dense: NDArray[np.float32] | None = None,
+    has_words: NDArray[np.bool_] | None = None,
+) -> Regressed:
+    """Return the regressions of points, given their nearest rows and the logarithms of k(x, R), both B×n.
+
+    `rows` are the words of all training points, N×D, of unit length or empty. The `dense` features of these, N×E, are
+    divided by their lengthscales; `has_words`, B, says which points the words count for, by default all.
+    """
+    B, n = nearest.shape
+    result = Regressed(nearest, np.zeros((B, n), np.float32), np.empty(B, np.float32), np.empty(B, np.float32))
+    if dense is None:
+        between = np.zeros((1, n, n), np.float32)
+    else:
+        chosen = dense[np.maximum(nearest, 0)]
+        squares = np.einsum("bne,bne->bn", chosen, chosen)
+        between = chosen @ chosen.transpose(0, 2, 1)
+        between -= 0.5 * (squares[:, :, None] + squares[:, None, :])
+        between *= np.float32(kernel.dense_relevance)
+    word_factor = np.full(B, 1 / kernel.squared_lengthscale, np.float32)
+    if has_words is not None:
+        word_factor *= has_words
+    # The place of each word among those of the nearest rows, from 1 on.
+    places = np.zeros(rows.shape[1], np.int32)
+    _solve(
+        (rows.indptr, rows.indices, rows.data),
+        between,
+        exponents,
+        word_factor,
+        np.float32(kernel.noise),
+        places,
+        result,
+    )
+    return result
+
+
+@compiled
+def _solve(
+    rows: tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.float32]],
+    between: NDArray[np.float32],
+    exponents: NDArray[np.float32],
+    word_factor: NDArray[np.float32],
+    noise: float,
+    places: NDArray[np.int32],
+    result: Regressed,
+) -> None:
+    """Write the weights of points; `between` has the dense part of the exponents of K_RR, B×n×n, or one of zeros."""
+    nearest, weights, rest, variance = result
+    size = nearest.shape[1]
+    system = np.empty((size, size), np.float32)
+    one = np.float32(1)
+    for b in range(len(nearest)):
+        n = 0
+        while n < size and nearest[b, n] >= 0:
+            n += 1
+        _fill_products(rows, nearest[b, :n], places, system)
+        dense = between[min(b, len(between) - 1)]
+        factor = word_factor[b]
+        for i in range(n):
+            row = system[i]
+            for j in range(i):
+                row[j] = exponential(min(row[j] - one, np.float32(0)) * factor + min(dense[i, j], np.float32(0)))
+            row[i] = one + noise
+        _factorise(system, n)
+        y = weights[b]
+        for i in range(n):
+            total = np.float32(0)
+            for c in range(i):
+                total += system[i, c] * y[c]
+            y[i] = (exponential(exponents[b, i]) - total) * system[i, i]
+        explained = np.float32(0)
+        for i in range(n):
+            explained += y[i] * y[i]
+        variance[b] = max(one - explained, np.float32(0))
+        total = np.float32(0)
+        for i in range(n - 1, -1, -1):
+            y[i] *= system[i, i]
+            for c in range(i):
+                y[c] -= system[i, c] * y[i]
+            total += y[i]
+        rest[b] = one - total
+
+
+@compiled
+def _fill_products(
+    rows: tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.float32]],
+    chosen: NDArray[np.int32],
+    places: NDArray[np.int32],
+    products: NDArray[np.float32],
+) -> None:
+    """Write the inner products of n rows into the lower triangle; `places` is zero before and after."""
+    indptr, indices, values = rows
+    # A list of the rows so far for each word, one list after the other.
+    ends = _list_starts(indptr, indices, chosen, places)
+    starts = ends.copy()
+    listed = np.empty(ends[-1], np.int32)
+    listed_values = np.empty(ends[-1], np.float32)
+    for i in range(len(chosen)):
+        row = products[i]
+        row[:i] = 0
+        for e in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
+            word = places[indices[e]] - 1
+            end = ends[word]
+            for c in range(starts[word], end):
+                row[listed[c]] += values[e] * listed_values[c]
+            listed[end] = i
+            listed_values[end] = values[e]
+            ends[word] = end + 1
+    for n in chosen:
+        for e in range(indptr[n], indptr[n + 1]):
+            places[indices[e]] = 0
+
+
+@compiled
+def _list_starts(
+    indptr: NDArray[np.integer], indices: NDArray[np.int32], chosen: NDArray[np.int32], places: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Number the words of some rows in `places`, from 1 on; return where the list of rows of each word starts.
+
+    The last element is the length of all lists.
+    """
+    count = 0
+    for n in chosen:
+        count += indptr[n + 1] - indptr[n]
+    starts = np.zeros(count + 1, np.int32)
+    words = 0
+    for n in chosen:
+        for e in range(indptr[n], indptr[n + 1]):
+            if places[indices[e]] == 0:
+                words += 1
+                places[indices[e]] = words
+            starts[places[indices[e]]] += 1
+    for word in range(words):
+        starts[word + 1] += starts[word]
+    return starts[: words + 1]
+
+
+@compiled
+def _factorise(system: NDArray[np.float32], n: int) -> None:
+    """Replace the lower triangle of a matrix, n×n, by its Cholesky factor, with 1/L_ii on the diagonal.
+
+    The noise keeps the smallest eigenvalue far above the rounding errors of single precision.
+    """
+    for i in range(n):
+        row = system[i]
+        for j in range(i):
+            other = system[j]
+            total = np.float32(0)
+            for c in range(j):
+                total += row[c] * other[c]
+            row[j] = (row[j] - total) * other[j]
+        total = np.float32(0)
+        for c in range(i):
+            total += row[c] * row[c]
+        row[i] = np.float32(1) / np.sqrt(row[i] - total)
