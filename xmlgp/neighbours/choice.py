@@ -25,6 +25,10 @@ __all__ = ["DEFAULT", "choose"]
 LENGTHSCALES = (0.5, 1.0)
 NOISES = (0.2, 0.5)
 
+#: γ and σ² to choose from where points have dense features.
+DENSE_RELEVANCES = (1.0, 2.0)
+DENSE_NOISES = (0.2,)
+
 #: w to choose from.
 WEIGHTS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
@@ -71,8 +75,8 @@ def choose(
     measure = _Measure(pairs, labels, counts, predictions.point_count)
     indptr = np.arange(0, B * L + 1, L)
     best, most = DEFAULT, -1.0
-    for squared_lengthscale, noise in itertools.product(LENGTHSCALES, NOISES):
-        kernel = DEFAULT.kernel._replace(squared_lengthscale=squared_lengthscale, noise=noise)
+    grid = (DENSE_RELEVANCES, DENSE_NOISES) if predictions.width else ((DEFAULT.kernel.dense_relevance,), NOISES)
+    for kernel in itertools.starmap(Kernel, itertools.product(LENGTHSCALES, *grid)):
         predicted = predictions.regress(search, kernel)
         log_odds = predictions.log_odds(predicted, indptr, pairs.ravel()).reshape(B, L)
         for rarity, weight in itertools.product(RARITIES, (0.0, *WEIGHTS)):

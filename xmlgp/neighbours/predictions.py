@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
+from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardise
 from xmlgp.neighbours.regression import Kernel, Regressed, regress
 from xmlgp.neighbours.search import PointIndex, build_index, nearest
 
@@ -87,18 +88,30 @@ NEIGHBOURS = ArrayGroup(
     choices=Array("5", np.float64, _are_choices),
 )
 
+#: The arrays of `DenseFeatures`.
+DENSE = ArrayGroup(
+    "neighbours.dense_",
+    values=Array("N E", np.floating),
+    center=Array("E", np.float64),
+    width=Array("E", np.float64, is_positive),
+)
+
 
 class Neighbours(NamedTuple):
-    """The training points: an index of their words, N×D, and their labels Y, N×K."""
+    """The training points: an index of their words, N×D, their labels Y, N×K, and dense features, N×E, or None."""
 
     words: PointIndex
     labels: csr_array
     choices: Choices
+    dense: DenseFeatures | None = None
 
     @classmethod
-    def build(cls, words: csr_array, labels: csr_array, choices: Choices) -> Neighbours:
+    def build(
+        cls, words: csr_array, labels: csr_array, choices: Choices, dense: NDArray[np.floating] | None = None
+    ) -> Neighbours:
         """Return the index of training points, given their words, scaled and of unit length, and labels, N×K."""
-        return cls(build_index(words), labels.astype(np.float32), choices)
+        standardised = None if dense is None else standardise(dense)
+        return cls(build_index(words), labels.astype(np.float32), choices, standardised)
 
     @classmethod
     def of(cls, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> Neighbours | None:
@@ -111,7 +124,8 @@ class Neighbours(NamedTuple):
         words = PointIndex(rows, *(arrays[name] for name in ("starts", "row_of", "value_of")))
         values = np.ones(len(arrays["labels"]), np.float32)
         labels = csr_array((values, arrays["labels"], arrays["label_indptr"]), shape=(N, K))
-        return cls(words, labels, Choices.of(arrays["choices"]))
+        dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
+        return cls(words, labels, Choices.of(arrays["choices"]), dense)
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
@@ -125,7 +139,8 @@ class Neighbours(NamedTuple):
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "choices": self.choices.values(),
         }
-        return NEIGHBOURS.named(arrays)
+        dense = {} if self.dense is None else DENSE.named(self.dense._asdict())
+        return NEIGHBOURS.named(arrays) | dense
 
 
 def scaled_words(features: csr_array, scales: NDArray[np.floating]) -> csr_array:
@@ -142,37 +157,40 @@ def scaled_words(features: csr_array, scales: NDArray[np.floating]) -> csr_array
     return result
 
 
-class Found(NamedTuple):
-    """The nearest n training points of B points, best first, and the products of their words, both B×n; −1 is none."""
-
-    nearest: NDArray[np.int32]
-    products: NDArray[np.float32]
-
-
 class Predicted(NamedTuple):
     """The regressions of B points, and Σ_r α_r Y_rk, the part of g that neighbours with the label have, B×K.
 
-    The rest of g_k is π_k times the `rest` of the regression.
+    The rest of g_k is π_k times the `rest` of the regression. `least`, B×1, are the least weights in the pool.
     """
 
     regressed: Regressed
     shares: csr_array
+    least: NDArray[np.float32]
 
 
 class NeighbourPredictions:
-    """The predictions at points, given the scales of words, D, and the frequencies of labels by their counts, K."""
+    """The predictions at points, given the scales of words, D, and the counts of labels, K."""
 
     def __init__(self, neighbours: Neighbours, scales: NDArray[np.floating], counts: NDArray[np.integer]) -> None:
-        self._index, self._labels, self.choices = neighbours
+        self._words, self._labels, self.choices, dense = neighbours
         self._scales = scales
+        self._dense = None if dense is None else DenseSearch(self._words, dense)
         #: N.
         self.point_count = self._labels.shape[0]
         self._frequencies = (counts / max(1, self.point_count)).astype(np.float32)
         self._weights = self.choices.weights_of(counts)
 
+    @property
+    def width(self) -> int:
+        """E."""
+        return 0 if self._dense is None else self._dense.width
+
     def search(self, weighted: Features) -> Found:
         """Return the nearest training points of weighted points, B×D."""
-        return Found(*nearest(self._index, scaled_words(weighted.sparse, self._scales), NEAREST))
+        words = scaled_words(weighted.sparse, self._scales)
+        if self._dense is not None and weighted.dense is not None:
+            return self._dense.search(words, weighted.dense, NEAREST, self.choices.kernel)
+        return Found(*nearest(self._words, words, NEAREST))
 
     def predict(self, weighted: Features) -> Predicted:
         """Return the predictions at weighted points, B×D."""
@@ -180,9 +198,16 @@ class NeighbourPredictions:
 
     def regress(self, found: Found, kernel: Kernel) -> Predicted:
         """Return the predictions at points whose nearest training points are known."""
-        exponents = (found.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
-        regressed = regress(self._index.rows, found.nearest, exponents, kernel)
-        return Predicted(regressed, _shares_of_labels(regressed, self._labels))
+        dense = None if self._dense is None else self._dense.values
+        exponents = found.exponents(kernel)
+        regressed = regress(self._words.rows, found.nearest, exponents, kernel, dense, found.has_words)
+        return Predicted(regressed, _shares_of_labels(regressed, self._labels), self._certainty(found))
+
+    def _certainty(self, found: Found) -> NDArray[np.float32]:
+        """Return the least weight of predictions at points, B×1: 1 for those that only have dense features."""
+        if found.has_words is None:
+            return np.zeros((len(found.nearest), 1), np.float32)
+        return 1 - found.has_words[:, None].astype(np.float32)
 
     def labels_of(self, predicted: Predicted) -> NDArray[np.int32]:
         """Return the labels that the nearest points have, B×L; −1 after the last one."""
@@ -202,7 +227,7 @@ class NeighbourPredictions:
         """Pool the moments of the utilities of a block of labels, B×L, in place."""
         rest, spread = predicted.regressed.rest, predicted.regressed.variance
         shares = predicted.shares
-        frequencies, weights = self._frequencies[labels], self._weights[labels]
+        frequencies, weights = self._frequencies[labels], np.maximum(self._weights[labels], predicted.least)
         first, _, _ = labels.indices(shares.shape[1])
         _pool_block((shares.indptr, shares.indices, shares.data), rest, frequencies, weights, first, mean)
         if variance is not None:
@@ -219,11 +244,12 @@ class NeighbourPredictions:
     ) -> None:
         """Pool the moments of some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, in place."""
         log_odds = self.log_odds(predicted, indptr, labels)
-        weights = self._weights[labels]
+        points = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        weights = np.maximum(self._weights[labels], predicted.least[points, 0])
         mean += weights * (log_odds - mean)
         if variance is not None:
             variance *= np.square(1 - weights)
-            variance += np.square(weights) * np.repeat(predicted.regressed.variance, np.diff(indptr))
+            variance += np.square(weights) * predicted.regressed.variance[points]
 
     def log_odds(
         self, predicted: Predicted, indptr: NDArray[np.integer], labels: NDArray[np.integer]
@@ -275,7 +301,7 @@ def _pool_block(
             predicted[labels[e] - first] += data[e]
             e += 1
         for j in range(L):
-            mean[i, j] += weights[j] * (_log_odds(predicted[j]) - mean[i, j])
+            mean[i, j] += weights[i, j] * (_log_odds(predicted[j]) - mean[i, j])
 
 
 @compiled

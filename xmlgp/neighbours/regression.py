@@ -169,7 +169,7 @@ def _fill_products(
 def _list_starts(
     indptr: NDArray[np.integer], indices: NDArray[np.int32], chosen: NDArray[np.int32], places: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Number the words of some rows in `places`, from 1 on; return where the list of rows of each word starts.
+    """Return where the list of rows of each word starts; number the words in `places`, from 1 on.
 
     The last element is the length of all lists.
     """

@@ -1,0 +1,156 @@
+"""The nearest training points of points with dense features, such as embeddings, beside their words."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.data.features import row_blocks
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.dense import product_by_rows
+from xmlgp.neighbours.regression import Kernel
+from xmlgp.neighbours.search import PointIndex
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
+
+__all__ = ["DenseFeatures", "DenseSearch", "Found", "standardise"]
+
+#: Most covariances with training points that a core has in memory, and most points of such a block.
+BLOCK = 1 << 22
+ROWS = 64
+
+#: The width of columns that are equal for all training points, which then have no effect.
+FAR = 1e30
+
+
+class DenseFeatures(NamedTuple):
+    """Dense features of the training points, N×E, less their `center` and divided by their `width`, both E."""
+
+    values: NDArray[np.floating]
+    center: NDArray[np.float64]
+    width: NDArray[np.float64]
+
+    def standardised(self, dense: NDArray[Any], dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
+        """Return dense features of other points in the same way, moved into the range of their type."""
+        result = np.empty(dense.shape, dtype)
+        limit = np.finfo(dtype).max
+        for rows in row_blocks(dense):
+            values = (dense[rows] - self.center) / self.width
+            result[rows] = np.clip(values, -limit, limit)
+        return result
+
+    def extended(self, dense: NDArray[Any]) -> DenseFeatures:
+        """Return the features of these training points and more, given as read."""
+        return self._replace(values=np.concatenate([self.values, self.standardised(dense, np.float16)]))
+
+
+def standardise(dense: NDArray[Any]) -> DenseFeatures:
+    """Return dense features of training points, N×E, in half precision.
+
+    The mean of ½‖e − e′‖² over pairs of points is one, the same share of it for each column.
+    """
+    # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
+    start = dense[0].astype(np.float64)
+    sums = np.zeros((2, dense.shape[1]))
+    for rows in row_blocks(dense):
+        deviations = dense[rows] - start
+        sums += deviations.sum(axis=0), np.square(deviations).sum(axis=0)
+    mean, square = sums / len(dense)
+    variance = np.maximum(square - np.square(mean), 0)
+    width = np.where(variance > 0, np.sqrt(variance * dense.shape[1]), FAR)
+    features = DenseFeatures(np.empty((0, dense.shape[1]), np.float16), start + mean, width)
+    return features.extended(dense)
+
+
+class Found(NamedTuple):
+    """The nearest n training points of B points, best first, and the products of their words, both B×n; −1 is none.
+
+    `half_distances` are ½‖e − e′‖² of the dense features, B×n, and `has_words`, B, says which points have words; both
+    are None without dense features.
+    """
+
+    nearest: NDArray[np.int32]
+    products: NDArray[np.float32]
+    half_distances: NDArray[np.float32] | None = None
+    has_words: NDArray[np.bool_] | None = None
+
+    def exponents(self, kernel: Kernel) -> NDArray[np.float32]:
+        """Return the logarithms of the covariances with the nearest points, B×n."""
+        exponents = (self.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
+        if self.half_distances is not None and self.has_words is not None:
+            exponents *= self.has_words[:, None]
+            exponents -= np.float32(kernel.dense_relevance) * self.half_distances
+        return exponents
+
+
+class DenseSearch:
+    """A search of all training points, given the index of their words and their dense features."""
+
+    def __init__(self, words: PointIndex, dense: DenseFeatures) -> None:
+        self._words = words
+        self._dense = dense
+        #: Of the training points, in single precision.
+        self.values = dense.values.astype(np.float32)
+        self._half_norms = 0.5 * np.einsum("ne,ne->n", self.values, self.values)
+
+    @property
+    def width(self) -> int:
+        """E."""
+        return self.values.shape[1]
+
+    def search(self, words: csr_array, dense: NDArray[Any], count: int, kernel: Kernel) -> Found:
+        """Return the training points of largest covariance with points, given their words, B×D, and dense features."""
+        N = len(self.values)
+        count = min(count, N)
+        standardised = self._dense.standardised(dense)
+        step = max(1, min(ROWS, BLOCK // max(1, N)))
+        # The size of blocks, and so the result, does not depend on the number of cores.
+        with one_blas_thread():
+            tasks = (
+                functools.partial(
+                    self._search, words[start : start + step], standardised[start : start + step], count, kernel
+                )
+                for start in range(0, len(standardised), step)
+            )
+            blocks = run_parallel(tasks)
+        if not blocks:
+            empty = np.empty((0, count), np.float32)
+            return Found(empty.astype(np.int32), empty, empty, np.empty(0, bool))
+        return Found(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+    def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> Found:
+        products = np.zeros((len(dense), len(self.values)), np.float32)
+        _add_products(self._words[1:], (words.indptr, words.indices, words.data), products)
+        half_distances = product_by_rows(dense, self.values.T)
+        half_distances -= self._half_norms
+        half_distances -= 0.5 * np.einsum("be,be->b", dense, dense)[:, None]
+        # A squared distance below zero is a rounding error.
+        np.minimum(half_distances, 0, out=half_distances)
+        half_distances *= -1
+        every = np.broadcast_to(np.int32(0), products.shape)
+        found = Found(every, products, half_distances, np.diff(words.indptr) > 0)
+        exponents = found.exponents(kernel)
+        nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
+        nearest.sort(axis=1)
+        order = np.argsort(-np.take_along_axis(exponents, nearest, axis=1), axis=1, kind="stable")
+        nearest = np.take_along_axis(nearest, order, axis=1)
+        chosen = (np.take_along_axis(array, nearest, axis=1) for array in (products, half_distances))
+        return Found(nearest, *chosen, found.has_words)
+
+
+@compiled
+def _add_products(
+    postings: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
+    queries: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
+    products: NDArray[np.float32],
+) -> None:
+    """Add the inner products of the words of queries with those of all rows, B×N."""
+    starts, row_of, value_of = postings
+    indptr, indices, data = queries
+    for b in range(len(products)):
+        for e in range(indptr[b], indptr[b + 1]):
+            for p in range(starts[indices[e]], starts[indices[e] + 1]):
+                products[b, row_of[p]] += data[e] * value_of[p]
