@@ -1,10 +1,8 @@
-"""What is chosen on points that are held out of training, in a stage.
-
-These are the weight of the regression on neighbours, and the calibration.
-"""
+"""What is chosen on points that are held out of training, in a stage: the pool with neighbours, and the calibration."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,20 +10,19 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.weight_space import PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
-from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranking_statistics, ranks_of
-from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
+from xmlgp.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
+from xmlgp.neighbours.choice import DEFAULT, choose
+from xmlgp.neighbours.predictions import Choices, NeighbourPredictions, Neighbours, scaled_words
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
-from xmlgp.regression.neighbours import POOL_WEIGHT, fit_neighbours
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
-from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut
+from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut, label_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +48,8 @@ CALIBRATION_MOST = 2000
 #: Largest share of the points that is held out.
 LARGEST_SHARE = 0.1
 
-#: The weights of the regression on neighbours in the pool to choose from.
-NEIGHBOUR_WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
+#: Labels of highest utility without neighbours of each point, among which and those of neighbours the pool is chosen.
+CANDIDATES = 20
 
 
 def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -116,7 +113,7 @@ class HeldOutStage(Inference):
         return {}
 
     def cost(self, epoch: int, done: int) -> float:
-        """Return nothing: ranking takes little time."""
+        """Return nothing: fitting the regression shows its own progress, and the rest takes little time."""
         return 0
 
     def _rank(self, parameters: Parameters) -> csr_array:
@@ -124,13 +121,16 @@ class HeldOutStage(Inference):
 
         They are in order.
         """
-        problem = self._problem
-        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
+        predictor = self._predictor(parameters)
         blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
         probabilities = csr_array(vstack(blocks, "csr"))
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
         return probabilities
+
+    def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
+        problem = self._problem
+        return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
 
     def _keep(self, ranked: csr_array) -> None:
         """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`."""
@@ -144,14 +144,13 @@ class HeldOutStage(Inference):
 class HeldOutChoices(HeldOutStage):
     """A stage of one step that makes choices on held-out points.
 
-    It chooses the weight of the regression on neighbours where points have dense features, and fits the calibration.
-    Later stages may train on these points. Label weights on features that only
-    held-out points have count as zero meanwhile, because a new point has no weights on features that are new to a
-    label.
+    It chooses the kernel of the regression on neighbours and its weight in the pool, and fits the calibration. Later
+    stages may train on these points. Label weights on features that only held-out points have count as zero meanwhile,
+    because a new point has no weights on features that are new to a label.
 
-    If the held-out points are too few to judge, or there are none, the regression joins, and there is no calibration.
-    `split` are the points that training uses, and those that are held out. `current_parameters` returns the parameters
-    of the model so far.
+    If the held-out points are too few to judge, or there are none, the choices are `DEFAULT`, and there is no
+    calibration. `split` are the points that training uses, and those that are held out. `current_parameters` returns
+    the parameters of the model so far.
     """
 
     def __init__(
@@ -160,18 +159,16 @@ class HeldOutChoices(HeldOutStage):
         split: tuple[NDArray[np.int64], NDArray[np.int64]],
         current_parameters: Callable[[], Parameters],
     ) -> None:
-        trained, held_out = split
+        self._trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
         super().__init__(problem, held_out, self._seen_labels)
         self._current_parameters = current_parameters
-        self._order = np.concatenate([trained, held_out])
-        self._trained_count = len(trained)
         self._judges = _can_judge(self._labels)
         #: Whether there is a calibration, and its coefficients.
         self._calibrates = np.zeros(1, bool)
         self._coefficients = np.zeros(len(IDENTITY))
-        #: The weight of the regression on neighbours; 0 if it does not join.
-        self._neighbour_weight = np.array(0.0 if problem.features.dense is None else POOL_WEIGHT)
+        #: The numbers of `Choices`.
+        self._choices = DEFAULT.values()
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
@@ -179,39 +176,35 @@ class HeldOutChoices(HeldOutStage):
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
         parameters = self._current_parameters()
-        if self._judges:
-            with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
-                ranked = self._rank(parameters)
-                if self._neighbour_weight:
-                    ranked = self._rank_with_neighbours(parameters, ranked)
-                self._coefficients[:] = self._calibrate(ranked)
-                self._measure(ranked)
-        self._calibrates[:] = self._judges
+        if not self._judges:
+            return
+        with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
+            if self._problem.settings.neighbours:
+                neighbours = self._neighbours(self._trained, parameters)
+                choices = self._choose(parameters, neighbours)
+                self._choices[:] = choices.values()
+                parameters = parameters | neighbours._replace(choices=choices).parameters()
+            ranked = self._rank(parameters | label_counts(self._seen_labels))
+            self._coefficients[:] = self._calibrate(ranked)
+            self._measure(ranked)
+        self._calibrates[:] = True
 
-    def _rank_with_neighbours(self, parameters: Parameters, ranked: csr_array) -> csr_array:
-        """Choose the weight of neighbours, given a model without them and its ranking; return the best ranking."""
-        neighbours = self._fit_neighbours(self._order[: self._trained_count], parameters)
-        best = self._ndcg(ranked)
-        self._neighbour_weight[...] = 0
-        for weight in NEIGHBOUR_WEIGHTS if neighbours else ():
-            pooled = self._rank(parameters | neighbours | {"neighbours.weight": np.array(weight)})
-            if self._ndcg(pooled) > best:
-                best = self._ndcg(pooled)
-                ranked = pooled
-                self._neighbour_weight[...] = weight
-        return ranked
+    def _choose(self, parameters: Parameters, neighbours: Neighbours) -> Choices:
+        """Return the choices of highest precision, given a model without neighbours, and the training points."""
+        counts = label_counts(self._seen_labels)[COUNTED]
+        predictions = NeighbourPredictions(neighbours, word_scales(parameters), counts)
+        predictor = self._predictor(parameters)
+        ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
+        points = self._problem.preprocessed.weigh(self._features)
+        moments = functools.partial(predictor.moments_of, self._features)
+        return choose(predictions, points, self._labels, np.concatenate(ranked), moments, counts)
 
-    def _fit_neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Parameters:
-        """Return the parameters of the regression on neighbours among some points; {} if features are too large."""
+    def _neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Neighbours:
+        """Return the index of some training points."""
         problem = self._problem
         features = problem.coordinates.weighted(points)
-        try:
-            return fit_neighbours(features, problem.labels[points], _scales(parameters)).parameters()
-        except NumericalError:
-            return {}
-
-    def _ndcg(self, ranked: csr_array) -> float:
-        return evaluate_ranking(ranked, self._labels, ks=(5,))["nDCG@5"]
+        words = scaled_words(features.sparse, word_scales(parameters))
+        return Neighbours.build(words, problem.labels[points], Choices.of(self._choices), features.dense)
 
     def _calibrate(self, ranked: csr_array) -> NDArray[np.float64]:
         """Return the coefficients of the `Calibration` of these probabilities."""
@@ -253,7 +246,7 @@ class HeldOutChoices(HeldOutStage):
             "calibration": self._coefficients,
             "measures": self._measures,
             "intervals": self._intervals,
-            "neighbour_weight": self._neighbour_weight,
+            "choices": self._choices,
             **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}
@@ -263,19 +256,12 @@ class HeldOutChoices(HeldOutStage):
         parameters: Parameters = {}
         if self._calibrates:
             parameters["calibration"] = self._coefficients
-        if self._neighbour_weight:
-            neighbours = self._fit_neighbours(np.arange(len(self._order)), self._current_parameters())
-            if neighbours:
-                parameters |= neighbours | {"neighbours.weight": self._neighbour_weight}
+        if self._problem.settings.neighbours:
+            every = np.arange(self._problem.labels.shape[0])
+            parameters |= self._neighbours(every, self._current_parameters()).parameters()
         return parameters
 
 
 def _pairs(ends: NDArray[np.float64]) -> tuple[Interval, ...]:
     """Return intervals, given the ends of each, n×2."""
     return tuple(Interval(*pair) for pair in ends.tolist())
-
-
-def _scales(parameters: Parameters) -> NDArray[np.float32]:
-    """Return the roots of the relevances that the latent functions of words have learned."""
-    scales: NDArray[np.float32] = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
-    return scales

@@ -13,21 +13,23 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
+from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.weight_space import PRIOR
 from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
+from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, NeighbourPredictions, Neighbours, Predicted
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
+from xmlgp.prediction.parts import for_parts
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.regression.neighbours import NEIGHBOURS, NeighbourPredictions, NeighbourRegression
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import COUNTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
     from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import Parameters
@@ -36,18 +38,21 @@ if TYPE_CHECKING:
     from xmlgp.prediction.scores_file import Scores
     from xmlgp.preprocess.pipeline import Preprocessed
 
-__all__ = ["MLGPFPredictor"]
+__all__ = ["MLGPFPredictor", "word_scales"]
 
 #: Φ and b.
 FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
+
+#: The name of the `COUNTS`.
+(COUNTED,) = COUNTS.arrays
 
 
 class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
-    The utility is the mean of q(f), pooled with the regression on neighbours if there is one
-    (`xmlgp.regression.neighbours`). The probability is E σ(f) under the same distribution; standard deviations are
-    those of f and of σ(f) ([S] A.3). If points were held out in training, probabilities are calibrated
+    The utility is the mean of q(f), pooled with the regression on the nearest training points if the model has them
+    (`xmlgp.neighbours`). The probability is E σ(f) under the same distribution; standard deviations are those of f and
+    of σ(f) ([S] A.3). If points were held out in training, probabilities are calibrated
     (`xmlgp.prediction.calibration`). The default output is the one that the settings rank labels by.
 
     With a linear kernel the utility of label k is a sum over the weighted features x_d of a point. `explain` returns
@@ -72,8 +77,8 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = settings.load_method().predict(parameters)
-        neighbours = NeighbourRegression.of(parameters, feature_count, self.label_count)
-        self._neighbours = neighbours and NeighbourPredictions(neighbours)
+        neighbours = Neighbours.of(parameters, feature_count, self.label_count)
+        self._neighbours = neighbours and NeighbourPredictions(neighbours, word_scales(parameters), parameters[COUNTED])
         self.pooled = neighbours is not None
         #: Nodes of the quadrature of E σ(f).
         self.nodes = settings.nodes
@@ -93,11 +98,13 @@ class MLGPFPredictor(Predictor):
             FACTORS: True,
             **settings.load_method().array_groups,
             CALIBRATION: None,
-            COUNTS: None,
             LABEL_WEIGHTS: settings.label_weights,
-            NEIGHBOURS: None,
         }
-        return arrays_fit(parameters, groups, {"D": D, "K": K})
+        of_points = {COUNTS: None, NEIGHBOURS: settings.neighbours or False, DENSE: None}
+        names = {name for group in of_points for name in group.arrays}
+        known = {name: array for name, array in parameters.items() if name in names}
+        trained = {name: array for name, array in parameters.items() if name not in names}
+        return arrays_fit(trained, groups, {"D": D, "K": K}) and arrays_fit(known, of_points, {"D": D, "K": K})
 
     @property
     def no_points(self) -> Features:
@@ -113,8 +120,7 @@ class MLGPFPredictor(Predictor):
             # Utilities alone need no variance.
             moments = Moments(self._latent_mean(weighted), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, weighted.sparse)
-        predicted = self._neighbours.predict(weighted) if self._neighbours else None
-        return _Prepared(batch, predicted)
+        return _Prepared(batch, self._neighbours.predict(weighted) if self._neighbours else None)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -156,17 +162,13 @@ class MLGPFPredictor(Predictor):
         labels = scores.labels
         contributions.bias[:] = self._parameters["bias"][labels]
         self._utilities.contributions(weighted.sparse, latent_map, indptr, labels, contributions.values)
-        self._pool_contributions(weighted, indptr, labels, contributions)
-
-    def _pool_contributions(
-        self, weighted: Features, indptr: NDArray[np.integer], labels: NDArray[np.integer], contributions: Contributions
-    ) -> None:
-        """Give contributions their weight in the pool, and write what the regression adds."""
         if self._neighbours and contributions.neighbours is not None:
-            for array in contributions.values, contributions.bias:
-                array *= 1 - self._neighbours.weight
-            # Pooled with zero, this is what the regression adds.
             predicted = self._neighbours.predict(weighted)
+            shares = 1 - self._neighbours.weights(predicted, indptr, labels)
+            np.multiply(contributions.bias, shares, out=contributions.bias)
+            of_values = np.repeat(shares, np.diff(contributions.indptr))
+            np.multiply(contributions.values, of_values, out=contributions.values)
+            # Pooled with zero, this is what the regression adds.
             self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
 
     def _moments(
@@ -177,6 +179,22 @@ class MLGPFPredictor(Predictor):
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool(points.predicted, labels, mean, variance)
         return mean, variance
+
+    def moments_of(
+        self, features: Features, labels: NDArray[np.int32]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return mean and variance of the utilities of some labels of each point, B×L, as B·L elements."""
+        mean, variance = np.empty((2, *labels.shape), self.dtype)
+
+        def write(rows: slice) -> None:
+            points = self.prepare(features[rows], "probability", False)
+            part = mean[rows].shape
+            mean[rows], variance[rows] = (
+                values.reshape(part) for values in self.pair_moments(points, np.ascontiguousarray(labels[rows]))
+            )
+
+        for_parts(write, features.N)
+        return mean.ravel(), variance.ravel()
 
     def pair_moments(
         self, points: _Prepared, labels: NDArray[np.int32]
@@ -222,10 +240,13 @@ class MLGPFPredictor(Predictor):
 
 
 class _Prepared(NamedTuple):
-    """The terms of the utilities of B points.
-
-    `predicted` are the predictions of the regression on neighbours, B×K; None without it.
-    """
+    """The terms of the utilities of B points; None without neighbours."""
 
     batch: Batch
-    predicted: csr_array | None
+    predicted: Predicted | None
+
+
+def word_scales(parameters: Parameters) -> NDArray[np.float32]:
+    """Return the roots of the relevances that the latent functions of words have learned, D."""
+    scales: NDArray[np.float32] = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+    return scales

@@ -65,7 +65,7 @@ WEIGHT_SPACE = TrainingMethod(
     optimiser="adagrad",
     steps=600,
     least_epochs=8,
-    settings=("label_sample",),
+    settings=("label_sample", "neighbours"),
 )
 
 #: The methods, by the inducing inputs.
@@ -136,6 +136,11 @@ class MLGPFSettings(Settings):
         "f = Φ h + b + W x.",
         if_unset="if there are at least ten times as many features as latent functions; never with other inducing "
         "inputs",
+    )
+    neighbours: bool = setting(
+        True,
+        "With inducing=features: pool the utilities with those of exact GP regression on the nearest training points, "
+        "with the weight that ranks the held-out points best.",
     )
     expectations: str = setting(
         "quadrature",

@@ -105,9 +105,9 @@ def train(
 ) -> Trained:
     """Train MLGPF as its settings say; see `Model.train`.
 
-    Some points are held out (`calibration_points`). On them probabilities are calibrated (`HeldOutChoices`). If
-    training diverges, it restarts once with `RETRY_RATE` times the learning rate. `work` computes the sweeps of weight
-    space; stochastic steps are made here.
+    Some points are held out (`calibration_points`). On them probabilities are calibrated, and in weight space the pool
+    with the regression on neighbours is chosen (`HeldOutChoices`). If training diverges, it restarts once with
+    `RETRY_RATE` times the learning rate. `work` computes the sweeps of weight space; stochastic steps are made here.
 
     Raises
     ------
@@ -160,6 +160,6 @@ def _train_twice(
 def run_inference(
     problem: Problem, after_epoch: Callable[[int, Callable[[], Parameters]], None] | None = None
 ) -> tuple[Parameters, list[dict[str, Any]]]:
-    """Maximise the bound over all points, without held-out points or a second attempt; see `Loop.run`."""
-    settings = dataclasses.replace(problem.settings, calibration=False)
+    """Maximise the bound over all points, without held-out points, neighbours or a second attempt; see `Loop.run`."""
+    settings = dataclasses.replace(problem.settings, calibration=False, neighbours=False)
     return Loop(Training, settings.load_method(), problem._replace(settings=settings)).run(after_epoch=after_epoch)

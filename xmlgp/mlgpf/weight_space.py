@@ -99,8 +99,8 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the stages after the stochastic steps for T, Φ and b.
 
         First come sweeps over the labels, without the held-out points; then the choices on these points, and the
-        regression; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
-        label weights there are no sweeps, and only the regression is trained on held-out points.
+        regressions; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
+        label weights there are no sweeps, and only the regressions are trained on held-out points.
         """
         settings = self.settings
         coordinates = problem.coordinates
@@ -126,7 +126,7 @@ class WeightSpaceMethod(MLGPFMethod):
             return steps.parameters() | (sweeps[-1].parameters() if sweeps else {})
 
         stages: list[Inference] = [*sweeps]
-        if len(held_out) or problem.features.dense is not None:
+        if settings.neighbours or len(held_out):
             stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters))
         if has_last:
             plan = SweepPlan(LAST_ROUNDS, count, total, updates_prior=True)

@@ -33,7 +33,7 @@ class DenseFeatures(NamedTuple):
     center: NDArray[np.float64]
     width: NDArray[np.float64]
 
-    def standardised(self, dense: NDArray[Any], dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
+    def standardised(self, dense: NDArray[Any], dtype: type[np.floating] = np.float32) -> NDArray[Any]:
         """Return dense features of other points in the same way, moved into the range of their type."""
         result = np.empty(dense.shape, dtype)
         limit = np.finfo(dtype).max
@@ -99,7 +99,7 @@ class DenseSearch:
     @property
     def width(self) -> int:
         """E."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def search(self, words: csr_array, dense: NDArray[Any], count: int, kernel: Kernel) -> Found:
         """Return the training points of largest covariance with points, given their words, B×D, and dense features."""
@@ -119,7 +119,8 @@ class DenseSearch:
         if not blocks:
             empty = np.empty((0, count), np.float32)
             return Found(empty.astype(np.int32), empty, empty, np.empty(0, bool))
-        return Found(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+        parts = zip(*blocks, strict=True)
+        return Found(*map(np.concatenate, parts))
 
     def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> Found:
         products = np.zeros((len(dense), len(self.values)), np.float32)
@@ -131,14 +132,14 @@ class DenseSearch:
         np.minimum(half_distances, 0, out=half_distances)
         half_distances *= -1
         every = np.broadcast_to(np.int32(0), products.shape)
-        found = Found(every, products, half_distances, np.diff(words.indptr) > 0)
-        exponents = found.exponents(kernel)
+        has_words = np.diff(words.indptr) > 0
+        exponents = Found(every, products, half_distances, has_words).exponents(kernel)
         nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
         nearest.sort(axis=1)
         order = np.argsort(-np.take_along_axis(exponents, nearest, axis=1), axis=1, kind="stable")
         nearest = np.take_along_axis(nearest, order, axis=1)
-        chosen = (np.take_along_axis(array, nearest, axis=1) for array in (products, half_distances))
-        return Found(nearest, *chosen, found.has_words)
+        products, half_distances = (np.take_along_axis(array, nearest, axis=1) for array in (products, half_distances))
+        return Found(nearest, products, half_distances, has_words)
 
 
 @compiled

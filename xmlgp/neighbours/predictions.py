@@ -185,6 +185,13 @@ class NeighbourPredictions:
         """E."""
         return 0 if self._dense is None else self._dense.width
 
+    @property
+    def numbers_per_point(self) -> int:
+        """About how many numbers the predictions of a point take."""
+        N, K = self._labels.shape
+        labels = min(NEAREST * self._labels.nnz // max(1, N), K)
+        return 4 * NEAREST + 3 * int(labels) + (NEAREST * (NEAREST + self.width) if self.width else 0)
+
     def search(self, weighted: Features) -> Found:
         """Return the nearest training points of weighted points, B×D."""
         words = scaled_words(weighted.sparse, self._scales)
@@ -244,12 +251,19 @@ class NeighbourPredictions:
     ) -> None:
         """Pool the moments of some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, in place."""
         log_odds = self.log_odds(predicted, indptr, labels)
-        points = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        weights = np.maximum(self._weights[labels], predicted.least[points, 0])
+        weights = self.weights(predicted, indptr, labels)
         mean += weights * (log_odds - mean)
         if variance is not None:
             variance *= np.square(1 - weights)
-            variance += np.square(weights) * predicted.regressed.variance[points]
+            variance += np.square(weights) * np.repeat(predicted.regressed.variance, np.diff(indptr))
+
+    def weights(
+        self, predicted: Predicted, indptr: NDArray[np.integer], labels: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """Return the weights in the pool of some labels of each point."""
+        least = np.repeat(predicted.least[:, 0], np.diff(indptr))
+        weights: NDArray[np.float32] = np.maximum(self._weights[labels], least)
+        return weights
 
     def log_odds(
         self, predicted: Predicted, indptr: NDArray[np.integer], labels: NDArray[np.integer]

@@ -25,8 +25,8 @@ class Contributions:
         utility_j = Σ_e values[e] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
 
     `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
-    Features that the point does not have contribute nothing, and are not listed. The rest is the bias of the label
-    and what the regression on neighbours adds, which is None without it.
+    Features that the point does not have contribute nothing, and are not listed. The rest is the bias of the label, and
+    what the regression on neighbours adds, which is None without it.
     """
 
     indptr: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Contributions:
     def unset(cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
         """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
 
-        The regression on neighbours has them if utilities are `pooled` with it.
+        Neighbours have them if utilities are `pooled` with theirs.
         """
         counts = np.repeat(np.diff(features.sparse.indptr), np.diff(scores.indptr))
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -51,7 +51,7 @@ class Contributions:
 
     @property
     def rest(self) -> NDArray[np.floating]:
-        """What no feature of the point contributes by itself, n: the bias of the label, and the regression."""
+        """What no feature of the point contributes by itself, n: the bias of the label, and neighbours."""
         return self.bias if self.neighbours is None else self.bias + self.neighbours
 
     def of_pairs(self, pairs: slice) -> Contributions:
@@ -79,7 +79,7 @@ class Contributions:
             )
 
     def shares(self, pair: int) -> dict[str, float]:
-        """Return what words, the regression and the bias add to the utility of pair j, by name."""
+        """Return what words, neighbours and the bias add to the utility of pair j, by name."""
         words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
         shares = {"words": float(words)}
         if self.neighbours is not None:

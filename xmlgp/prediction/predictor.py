@@ -53,7 +53,7 @@ class Predictor(ABC):
     default_output = "utility"
     approximated: tuple[str, ...] = ()
     calibration: Calibration | None = None
-    #: Whether utilities are pooled with a regression on neighbours.
+    #: Whether utilities are pooled with the regression on neighbours.
     pooled = False
     #: Fewest points that are scored together, after which empty ones are added: BLAS multiplies a few rows otherwise
     #: than many, so the last digits of a score would depend on the other points. With `dense.product_by_rows`, two are
