@@ -150,7 +150,7 @@ class HeldOutChoices(HeldOutStage):
 
     If the held-out points are too few to judge, or there are none, the choices are `DEFAULT`, and there is no
     calibration. `split` are the points that training uses, and those that are held out. `current_parameters` returns
-    the parameters of the model so far.
+    the parameters of the model so far; `has_neighbours` says whether utilities are pooled with neighbours.
     """
 
     def __init__(
@@ -158,11 +158,13 @@ class HeldOutChoices(HeldOutStage):
         problem: Problem,
         split: tuple[NDArray[np.int64], NDArray[np.int64]],
         current_parameters: Callable[[], Parameters],
+        has_neighbours: bool = False,
     ) -> None:
         self._trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
         super().__init__(problem, held_out, self._seen_labels)
         self._current_parameters = current_parameters
+        self._has_neighbours = has_neighbours
         self._judges = _can_judge(self._labels)
         #: Whether there is a calibration, and its coefficients.
         self._calibrates = np.zeros(1, bool)
@@ -179,7 +181,7 @@ class HeldOutChoices(HeldOutStage):
         if not self._judges:
             return
         with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
-            if self._problem.settings.neighbours:
+            if self._has_neighbours:
                 neighbours = self._neighbours(self._trained, parameters)
                 choices = self._choose(parameters, neighbours)
                 self._choices[:] = choices.values()
@@ -256,7 +258,7 @@ class HeldOutChoices(HeldOutStage):
         parameters: Parameters = {}
         if self._calibrates:
             parameters["calibration"] = self._coefficients
-        if self._problem.settings.neighbours:
+        if self._has_neighbours:
             every = np.arange(self._problem.labels.shape[0])
             parameters |= self._neighbours(every, self._current_parameters()).parameters()
         return parameters

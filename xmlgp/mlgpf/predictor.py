@@ -100,7 +100,7 @@ class MLGPFPredictor(Predictor):
             CALIBRATION: None,
             LABEL_WEIGHTS: settings.label_weights,
         }
-        of_points = {COUNTS: None, NEIGHBOURS: settings.neighbours or False, DENSE: None}
+        of_points = {COUNTS: None, NEIGHBOURS: None, DENSE: None}
         names = {name for group in of_points for name in group.arrays}
         known = {name: array for name, array in parameters.items() if name in names}
         trained = {name: array for name, array in parameters.items() if name not in names}

@@ -127,7 +127,8 @@ class WeightSpaceMethod(MLGPFMethod):
 
         stages: list[Inference] = [*sweeps]
         if settings.neighbours or len(held_out):
-            stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters))
+            choices = HeldOutChoices(problem, (trained, held_out), current_parameters, settings.neighbours)
+            stages.append(choices)
         if has_last:
             plan = SweepPlan(LAST_ROUNDS, count, total, updates_prior=True)
             stages.append(sweep(plan, shortlisted=held_out))
