@@ -33,10 +33,10 @@ class DenseFeatures(NamedTuple):
     center: NDArray[np.float64]
     width: NDArray[np.float64]
 
-    def standardised(self, dense: NDArray[Any], dtype: type[np.floating] = np.float32) -> NDArray[Any]:
+    def standardised(self, dense: NDArray[Any], dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
         """Return dense features of other points in the same way, moved into the range of their type."""
-        result = np.empty(dense.shape, dtype)
-        limit = np.finfo(dtype).max
+        result: NDArray[np.floating] = np.empty(dense.shape, dtype)
+        limit = float(np.finfo(dtype).max)
         for rows in row_blocks(dense):
             values = (dense[rows] - self.center) / self.width
             result[rows] = np.clip(values, -limit, limit)
