@@ -24,8 +24,8 @@ def drawn_rows(random, count, words, length, negative=False):
 
 def assert_nearest(found, products, rows, queries, count):
     """Check rows and products against all products in double precision."""
-    exact = queries.toarray().astype(float) @ rows.toarray().T.astype(float)
-    shared = abs(queries).sign().toarray() @ abs(rows).sign().toarray().T > 0
+    exact = (queries.astype(float) @ rows.astype(float).T).toarray()
+    shared = (abs(queries).sign() @ abs(rows).sign().T).toarray() > 0
     assert found.dtype == np.int32
     assert products.dtype == np.float32
     assert found.shape == products.shape == (queries.shape[0], count)
@@ -47,7 +47,7 @@ def test_nearest_rows_are_those_of_largest_product(count, negative, cores):
     random = np.random.default_rng(count)
     rows, queries = (drawn_rows(random, size, 60, 8, negative) for size in (200, 150))
     with limit_threads(cores):
-        found, products = nearest(build_index(rows), queries, count, exact=True)
+        found, products = nearest(build_index(rows), queries, count)
     assert_nearest(found, products, rows, queries, count)
 
 
@@ -57,17 +57,16 @@ def test_equal_rows_come_by_number():
     np.testing.assert_array_equal(found, [np.arange(7)])
 
 
-@pytest.mark.parametrize("exact", [False, True])
-def test_answers_depend_neither_on_threads_nor_on_other_queries(exact):
+def test_answers_depend_neither_on_threads_nor_on_other_queries():
     random = np.random.default_rng(0)
-    rows, queries = (drawn_rows(random, size, 300, 20) for size in (400, 3 * search.BLOCK + 5))
+    rows, queries = (drawn_rows(random, size, 300, 20) for size in (400, 3 * search.QUERIES + 5))
     index = build_index(rows)
     answers = []
     for cores in (1, 2):
         with limit_threads(cores):
-            answers.append(nearest(index, queries, 10, exact))
+            answers.append(nearest(index, queries, 10))
     for chosen in (slice(7, 8), slice(60, 75)):
-        part = nearest(index, queries[chosen], 10, exact)
+        part = nearest(index, queries[chosen], 10)
         for ours, one, two in zip(part, *answers, strict=True):
             np.testing.assert_array_equal(one, two)
             np.testing.assert_array_equal(ours, one[chosen])
@@ -80,3 +79,25 @@ def test_nothing_is_found_in_no_rows_and_for_no_words(shape):
         found, products = nearest(index, queries, 3)
         np.testing.assert_array_equal(found, np.full((queries.shape[0], 3), -1))
         np.testing.assert_array_equal(products, np.zeros((queries.shape[0], 3)))
+
+
+def test_rows_of_several_blocks_and_long_queries_are_compared():
+    random = np.random.default_rng(0)
+    N, D, words = 2 * search.BLOCK + 1000, 3000, 6
+    drawn = random.power(0.3, (N, words)) * D
+    values = random.choice([1, 1, 2, 3], (N, words)) / 10
+    rows = sp.csr_array((values.ravel(), drawn.astype(int).ravel(), np.arange(0, N * words + 1, words)), (N, D))
+    rows.sum_duplicates()
+    rows = rows.astype(np.float32)
+    long = sp.csr_array(random.random((3, D)) * (random.random((3, D)) < [[0.02], [0.3], [1]]), dtype=np.float32)
+    queries = sp.vstack([rows[[0, search.BLOCK - 1, search.BLOCK, N - 1]], long], format="csr")
+    index = build_index(rows)
+    assert 0 < len(index.columns) < D
+    found, products = nearest(index, queries, 40)
+    assert_nearest(found, products, rows, queries, 40)
+
+
+def test_index_takes_less_memory_than_the_rows():
+    rows = drawn_rows(np.random.default_rng(0), 3000, 300, 20)
+    index = build_index(rows)
+    assert sum(array.nbytes for array in index[1:]) < rows.data.nbytes + rows.indices.nbytes
