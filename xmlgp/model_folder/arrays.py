@@ -29,7 +29,7 @@ __all__ = [
 FOLDER = "arrays"
 
 #: Arrays of a model hold floating point numbers, or integer indices, in either byte order, or text.
-DTYPES = ("|u1", "<f2", ">f2", "<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
+DTYPES = ("|u1", "<f2", ">f2", "<f4", "<f8", ">f4", ">f8", "|i1", "<i2", ">i2", "<i4", "<i8", ">i4", ">i8")
 
 #: Names of the array files that xmlgp writes; all other files belong to the user.
 ARRAY_FILE = re.compile(r"(preprocess|parameters|points|names)\.[a-z_.]+\.[0-9a-f]{8}\.npy")

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import row_blocks
-from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.neighbours.regression import Kernel
-from xmlgp.neighbours.search import PointIndex
+from xmlgp.neighbours.search import PointIndex, all_products, chosen_products
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["DenseFeatures", "DenseSearch", "Found", "standardise"]
@@ -123,8 +122,7 @@ class DenseSearch:
         return Found(*map(np.concatenate, parts))
 
     def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> Found:
-        products = np.zeros((len(dense), len(self.values)), np.float32)
-        _add_products(self._words[1:], (words.indptr, words.indices, words.data), products)
+        products = all_products(self._words, words)
         half_distances = product_by_rows(dense, self.values.T)
         half_distances -= self._half_norms
         half_distances -= 0.5 * np.einsum("be,be->b", dense, dense)[:, None]
@@ -136,22 +134,10 @@ class DenseSearch:
         exponents = Found(every, products, half_distances, has_words).exponents(kernel)
         nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
         nearest.sort(axis=1)
-        order = np.argsort(-np.take_along_axis(exponents, nearest, axis=1), axis=1, kind="stable")
+        half_distances = np.take_along_axis(half_distances, nearest, axis=1)
+        products = chosen_products(self._words, words, nearest)
+        exponents = Found(nearest, products, half_distances, has_words).exponents(kernel)
+        order = np.argsort(-exponents, axis=1, kind="stable")
         nearest = np.take_along_axis(nearest, order, axis=1)
-        products, half_distances = (np.take_along_axis(array, nearest, axis=1) for array in (products, half_distances))
+        products, half_distances = (np.take_along_axis(array, order, axis=1) for array in (products, half_distances))
         return Found(nearest, products, half_distances, has_words)
-
-
-@compiled
-def _add_products(
-    postings: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
-    queries: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
-    products: NDArray[np.float32],
-) -> None:
-    """Add the inner products of the words of queries with those of all rows, B×N."""
-    starts, row_of, value_of = postings
-    indptr, indices, data = queries
-    for b in range(len(products)):
-        for e in range(indptr[b], indptr[b + 1]):
-            for p in range(starts[indices[e]], starts[indices[e] + 1]):
-                products[b, row_of[p]] += data[e] * value_of[p]

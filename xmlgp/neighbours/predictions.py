@@ -27,7 +27,7 @@ from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardise
 from xmlgp.neighbours.regression import Kernel, Regressed, regress
-from xmlgp.neighbours.search import PointIndex, build_index, nearest
+from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
 
 __all__ = ["NEIGHBOURS", "Choices", "NeighbourPredictions", "Neighbours", "Predicted", "scaled_words"]
 
@@ -82,8 +82,7 @@ NEIGHBOURS = ArrayGroup(
     "neighbours.",
     **csr_pattern("N D", "c"),
     values=Array("c", np.float32),
-    **csr_pattern("D N", "c", "starts", "row_of"),
-    value_of=Array("c", np.float32),
+    **POSTINGS,
     **csr_pattern("N K", "d", "label_indptr", "labels"),
     choices=Array("5", np.float64, _are_choices),
 )
@@ -121,7 +120,7 @@ class Neighbours(NamedTuple):
         arrays = NEIGHBOURS.read(parameters)
         N = len(arrays["indptr"]) - 1
         rows = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(N, D))
-        words = PointIndex(rows, *(arrays[name] for name in ("starts", "row_of", "value_of")))
+        words = PointIndex(rows, *(arrays[name] for name in POSTINGS))
         values = np.ones(len(arrays["labels"]), np.float32)
         labels = csr_array((values, arrays["labels"], arrays["label_indptr"]), shape=(N, K))
         dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
@@ -134,7 +133,7 @@ class Neighbours(NamedTuple):
             "indptr": rows.indptr.astype(np.int64, copy=False),
             "indices": rows.indices.astype(np.int32, copy=False),
             "values": rows.data,
-            **dict(zip(("starts", "row_of", "value_of"), postings, strict=True)),
+            **dict(zip(POSTINGS, postings, strict=True)),
             "label_indptr": self.labels.indptr.astype(np.int64, copy=False),
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "choices": self.choices.values(),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["POSTINGS", "PointIndex", "build_index", "nearest"]
+__all__ = ["POSTINGS", "PointIndex", "all_products", "build_index", "chosen_products", "nearest"]
 
 #: A word has a column if more than one in so many rows have it: a byte for each row, less than these postings take.
 FREQUENT = 8
@@ -65,6 +65,8 @@ Words: TypeAlias = tuple[
 
 #: `indptr`, `indices`, `data` of a csr_array.
 Rows: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]]
+
+Arrays = TypeVar("Arrays", Words, Rows)
 
 #: Totals of a block of rows, the largest of each group, the histogram of totals, candidates, and their totals.
 Scratch: TypeAlias = tuple[
@@ -140,16 +142,47 @@ def nearest(index: PointIndex, queries: csr_array, count: int) -> tuple[NDArray[
     """
     B = queries.shape[0]
     found, products = np.full((B, count), -1, np.int32), np.zeros((B, count), np.float32)
-    rows = index.rows.indptr, index.rows.indices, index.rows.data
+    # The same type as arrays of a model folder have, so that there is one version of machine code.
+    words, rows = _read_only(index[1:]), _read_only(_arrays(index.rows))
 
     def answer(start: int) -> None:
         part = queries[start : start + QUERIES]
         stop = start + part.shape[0]
-        _search(index[1:], rows, (part.indptr, part.indices, part.data), found[start:stop], products[start:stop])
+        _search(words, rows, _arrays(part), found[start:stop], products[start:stop])
 
     tasks: list[Callable[[], None]] = [partial(answer, start) for start in range(0, B, QUERIES)]
     run_parallel(tasks)
     return found, products
+
+
+def all_products(index: PointIndex, queries: csr_array) -> NDArray[np.float32]:
+    """Return about the inner products of all rows with each query, B×N.
+
+    The part of a frequent word is wrong by at most 1/127 of the largest part of it.
+    """
+    products = np.zeros((queries.shape[0], index.rows.shape[0]), np.float32)
+    _add_all_products(index[1:], _arrays(queries), products)
+    return products
+
+
+def chosen_products(index: PointIndex, queries: csr_array, chosen: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Return the inner products of each query with the rows that are chosen for it, both B×n."""
+    products = np.empty(chosen.shape, np.float32)
+    _write_chosen_products(
+        _arrays(index.rows), _arrays(queries), chosen, products, np.zeros(queries.shape[1], np.float32)
+    )
+    return products
+
+
+def _read_only(arrays: Arrays) -> Arrays:
+    views = tuple(array.view() for array in arrays)
+    for view in views:
+        view.flags.writeable = False
+    return cast(Arrays, views)
+
+
+def _arrays(matrix: csr_array) -> Rows:
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 @compiled
@@ -361,3 +394,34 @@ def _write_best(
         found[i] = keys[i] & 0x7FFFFFFF
         key = ~(keys[i] >> 32)
         best_bits[i] = key ^ ((key >> 31) & 0x7FFFFFFF)
+
+
+@compiled
+def _write_chosen_products(
+    rows: Rows, queries: Rows, chosen: NDArray[np.int32], products: NDArray[np.float32], query: NDArray[np.float32]
+) -> None:
+    """Write the products of queries, given a vector of D zeros."""
+    indptr, indices, data = queries
+    for b in range(len(products)):
+        for e in range(indptr[b], indptr[b + 1]):
+            query[indices[e]] = data[e]
+        products[b] = _products(rows, chosen[b], query)
+        for e in range(indptr[b], indptr[b + 1]):
+            query[indices[e]] = 0
+
+
+@compiled
+def _add_all_products(words: Words, queries: Rows, products: NDArray[np.float32]) -> None:
+    highest, starts, row_of, code_of, column_of, columns = words
+    indptr, indices, data = queries
+    for b in range(len(products)):
+        for e in range(indptr[b], indptr[b + 1]):
+            word = indices[e]
+            share = data[e] * highest[word]
+            if column_of[word] >= 0:
+                weight, codes = share / np.float32(COLUMN_CODES), columns[column_of[word]]
+                for n in range(len(codes)):
+                    products[b, n] += weight * np.float32(codes[n])
+            weight = share / np.float32(POSTING_CODES)
+            for p in range(starts[word], starts[word + 1]):
+                products[b, row_of[p]] += weight * np.float32(code_of[p])
