@@ -17,7 +17,15 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
 from xmlgp.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
 from xmlgp.neighbours.choice import DEFAULT, choose
-from xmlgp.neighbours.predictions import Choices, NeighbourPredictions, Neighbours, scaled_words
+from xmlgp.neighbours.predictions import (
+    BEST,
+    EXACT_LABELS,
+    Choices,
+    NeighbourPredictions,
+    Neighbours,
+    Recall,
+    scaled_words,
+)
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
@@ -50,6 +58,9 @@ LARGEST_SHARE = 0.1
 
 #: Labels of highest utility without neighbours of each point, among which and those of neighbours the pool is chosen.
 CANDIDATES = 20
+
+#: Most pairs of points and labels that are scored to find the best labels of all: that takes a few seconds.
+MOST_RANKED = 10**8
 
 
 def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -116,13 +127,10 @@ class HeldOutStage(Inference):
         """Return nothing: fitting the regression shows its own progress, and the rest takes little time."""
         return 0
 
-    def _rank(self, parameters: Parameters) -> csr_array:
-        """Return the probabilities of the `RANKS` first labels of the points, n×K, by a model.
-
-        They are in order.
-        """
+    def _rank(self, parameters: Parameters, points: slice = slice(None)) -> csr_array:
+        """Return the probabilities of the `RANKS` first labels of points, n×K, by a model, in order."""
         predictor = self._predictor(parameters)
-        blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
+        blocks = [block.matrix for block in predictor.top(self._features[points], RANKS, "probability")]
         probabilities = csr_array(vstack(blocks, "csr"))
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
@@ -171,6 +179,8 @@ class HeldOutChoices(HeldOutStage):
         self._coefficients = np.zeros(len(IDENTITY))
         #: The numbers of `Choices`.
         self._choices = DEFAULT.values()
+        #: The numbers of `Recall`.
+        self._recall = np.array([1.0, 0.0])
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
@@ -183,20 +193,38 @@ class HeldOutChoices(HeldOutStage):
         with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
             if self._has_neighbours:
                 neighbours = self._neighbours(self._trained, parameters)
-                choices = self._choose(parameters, neighbours)
-                self._choices[:] = choices.values()
-                parameters = parameters | neighbours._replace(choices=choices).parameters()
-            ranked = self._rank(parameters | label_counts(self._seen_labels))
+                neighbours = neighbours._replace(choices=self._choose(parameters, neighbours))
+                self._choices[:] = neighbours.choices.values()
+                parameters = parameters | label_counts(self._seen_labels) | neighbours.parameters()
+                self._recall[:] = 1, self._measured_recall(parameters)
+                parameters["neighbours.recall"] = self._recall
+            ranked = self._rank(parameters)
             self._coefficients[:] = self._calibrate(ranked)
             self._measure(ranked)
         self._calibrates[:] = True
+
+    def _measured_recall(self, parameters: Parameters) -> float:
+        """Return the share of the best labels that are of the nearest points or frequent; 0 where labels are few."""
+        K = self._labels.shape[1]
+        if K <= EXACT_LABELS:
+            return 0.0
+        points = slice(max(1, MOST_RANKED // K))
+        exact = self._rank(parameters, points)
+        exact.data[ranks_of(exact) >= BEST] = 0
+        exact.eliminate_zeros()
+        found = self._rank(parameters | {"neighbours.recall": np.ones(2)}, points)
+        found.data[ranks_of(found) >= BEST] = 0
+        found.eliminate_zeros()
+        return float(are_true(exact, found.astype(bool)).mean())
 
     def _choose(self, parameters: Parameters, neighbours: Neighbours) -> Choices:
         """Return the choices of highest precision, given a model without neighbours, and the training points."""
         counts = label_counts(self._seen_labels)[COUNTED]
         predictions = NeighbourPredictions(neighbours, word_scales(parameters), counts)
         predictor = self._predictor(parameters)
-        ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
+        ranked = [np.empty((self._features.N, 0), np.int32)]
+        if self._labels.shape[1] * self._features.N <= MOST_RANKED:
+            ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
         points = self._problem.preprocessed.weigh(self._features)
         moments = functools.partial(predictor.moments_of, self._features)
         return choose(predictions, points, self._labels, np.concatenate(ranked), moments, counts)
@@ -206,7 +234,8 @@ class HeldOutChoices(HeldOutStage):
         problem = self._problem
         features = problem.coordinates.weighted(points)
         words = scaled_words(features.sparse, word_scales(parameters))
-        return Neighbours.build(words, problem.labels[points], Choices.of(self._choices), features.dense)
+        neighbours = Neighbours.build(words, problem.labels[points], Choices.of(self._choices), features.dense)
+        return neighbours._replace(recall=Recall(*self._recall.tolist()))
 
     def _calibrate(self, ranked: csr_array) -> NDArray[np.float64]:
         """Return the coefficients of the `Calibration` of these probabilities."""
@@ -249,6 +278,7 @@ class HeldOutChoices(HeldOutStage):
             "measures": self._measures,
             "intervals": self._intervals,
             "choices": self._choices,
+            "recall": self._recall,
             **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}

@@ -135,6 +135,12 @@ class MLGPFPredictor(Predictor):
         """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
         return highest_probability(approximate)
 
+    def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+        """Return the labels of the nearest training points and the most frequent ones; see `Predictor`."""
+        if self._neighbours is None or points.predicted is None:
+            return None
+        return self._neighbours.best_labels(points.predicted, count)
+
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_scores(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)

@@ -64,7 +64,7 @@ WEIGHT_SPACE = TrainingMethod(
     "xmlgp.mlgpf.weight_space:WeightSpaceMethod",
     optimiser="adagrad",
     steps=600,
-    least_epochs=8,
+    least_epochs=4,
     settings=("label_sample", "neighbours"),
 )
 
@@ -186,7 +186,7 @@ class MLGPFSettings(Settings):
         "Passes over the data.",
         minimum=1,
         maximum=EPOCHS_LIMIT,
-        if_unset="enough for 800 steps, between 5 and 60; with inducing=features for 600 steps, between 8 and 60, and "
+        if_unset="enough for 800 steps, between 5 and 60; with inducing=features for 600 steps, between 4 and 60, and "
         f"at most {MOST_EPOCHS_OF_MANY} from {MANY_POINTS} points on",
     )
     calibration: bool = setting(

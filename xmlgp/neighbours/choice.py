@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
-from xmlgp.neighbours.predictions import Choices, NeighbourPredictions
+from xmlgp.neighbours.predictions import Choices, NeighbourPredictions, united
 from xmlgp.neighbours.regression import Kernel
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def choose(
         The number of training points that have each label.
     """
     search = predictions.search(points)
-    candidates = united(ranked, predictions.labels_of(predictions.regress(search, DEFAULT.kernel)))
+    candidates = united(ranked, predictions.labels_of(search))
     B, L = candidates.shape
     is_missing = candidates < 0
     pairs = np.maximum(candidates, 0)
@@ -91,15 +91,6 @@ def choose(
             if precision > most:
                 best, most = choices, precision
     return best
-
-
-def united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return two lists of labels for each point as one, ascending and without repetitions; −1 is none."""
-    result = np.sort(np.hstack([labels, more]), axis=1)
-    repeated = np.zeros(result.shape, bool)
-    repeated[:, 1:] = result[:, 1:] == result[:, :-1]
-    result[repeated] = -1
-    return np.sort(result, axis=1)
 
 
 class _Measure:

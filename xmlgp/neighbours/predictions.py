@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern, is_positive
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
@@ -29,7 +29,20 @@ from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardis
 from xmlgp.neighbours.regression import Kernel, Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
 
-__all__ = ["NEIGHBOURS", "Choices", "NeighbourPredictions", "Neighbours", "Predicted", "scaled_words"]
+__all__ = [
+    "BEST",
+    "DENSE",
+    "EXACT_LABELS",
+    "NEIGHBOURS",
+    "Choices",
+    "NeighbourPredictions",
+    "Neighbours",
+    "Predicted",
+    "Recall",
+    "labels_of_points",
+    "scaled_words",
+    "united",
+]
 
 #: n, the training points in each regression. With 50, test points of three sets lose 0.2 to 0.6 of P@1 and P@3; 200
 #: take three times as long and gain at most 0.3.
@@ -74,6 +87,16 @@ def _are_choices(values: NDArray[np.float64], sizes: dict[str, int]) -> bool:
     )
 
 
+#: Up to so many labels, all are scored, which takes little time.
+EXACT_LABELS = 5000
+
+#: The best labels of a point whose recall is measured; with less recall than this, all labels are scored.
+BEST = 5
+LEAST_RECALL = 0.97
+
+#: The most frequent labels that are scored for each point, beside those of the nearest points.
+FREQUENT = 50
+
 #: With less noise, the systems of points that are alike are singular in single precision.
 SMALLEST_NOISE = 0.01
 
@@ -85,6 +108,7 @@ NEIGHBOURS = ArrayGroup(
     **POSTINGS,
     **csr_pattern("N K", "d", "label_indptr", "labels"),
     choices=Array("5", np.float64, _are_choices),
+    recall=Array("2", np.float64, between(0, 1)),
 )
 
 #: The arrays of `DenseFeatures`.
@@ -96,6 +120,16 @@ DENSE = ArrayGroup(
 )
 
 
+class Recall(NamedTuple):
+    """The share of the nearest points that the search finds, and of the best labels that they or frequent labels are.
+
+    Of the labels, it is that of the `BEST` labels of highest score; 0 if that is not measured.
+    """
+
+    points: float
+    labels: float
+
+
 class Neighbours(NamedTuple):
     """The training points: an index of their words, N×D, their labels Y, N×K, and dense features, N×E, or None."""
 
@@ -103,6 +137,7 @@ class Neighbours(NamedTuple):
     labels: csr_array
     choices: Choices
     dense: DenseFeatures | None = None
+    recall: Recall = Recall(1.0, 0.0)
 
     @classmethod
     def build(
@@ -124,7 +159,7 @@ class Neighbours(NamedTuple):
         values = np.ones(len(arrays["labels"]), np.float32)
         labels = csr_array((values, arrays["labels"], arrays["label_indptr"]), shape=(N, K))
         dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
-        return cls(words, labels, Choices.of(arrays["choices"]), dense)
+        return cls(words, labels, Choices.of(arrays["choices"]), dense, Recall(*arrays["recall"].tolist()))
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
@@ -137,6 +172,7 @@ class Neighbours(NamedTuple):
             "label_indptr": self.labels.indptr.astype(np.int64, copy=False),
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "choices": self.choices.values(),
+            "recall": np.array(self.recall),
         }
         dense = {} if self.dense is None else DENSE.named(self.dense._asdict())
         return NEIGHBOURS.named(arrays) | dense
@@ -171,7 +207,7 @@ class NeighbourPredictions:
     """The predictions at points, given the scales of words, D, and the counts of labels, K."""
 
     def __init__(self, neighbours: Neighbours, scales: NDArray[np.floating], counts: NDArray[np.integer]) -> None:
-        self._words, self._labels, self.choices, dense = neighbours
+        self._words, self._labels, self.choices, dense, self._recall = neighbours
         self._scales = scales
         self._dense = None if dense is None else DenseSearch(self._words, dense)
         #: N.
@@ -190,6 +226,21 @@ class NeighbourPredictions:
         N, K = self._labels.shape
         labels = min(NEAREST * self._labels.nnz // max(1, N), K)
         return 4 * NEAREST + 3 * int(labels) + (NEAREST * (NEAREST + self.width) if self.width else 0)
+
+    def best_labels(self, predicted: Predicted, count: int) -> NDArray[np.int32] | None:
+        """Return labels among which the best `count` are, B×L: those of the nearest points, and the most frequent ones.
+
+        None if all labels are to be scored, because they are few, or the best are often not among these.
+        """
+        if len(self._frequencies) <= EXACT_LABELS or self._recall[1] < LEAST_RECALL:
+            return None
+        frequent = np.argsort(-self._frequencies, kind="stable")[: max(count, FREQUENT)].astype(np.int32)
+        nearest = labels_of_points(predicted.regressed.nearest, self._labels)
+        return united(nearest, np.broadcast_to(frequent, (len(nearest), len(frequent))))
+
+    def labels_of(self, found: Found) -> NDArray[np.int32]:
+        """Return the labels of the nearest points, B×L; −1 is none."""
+        return labels_of_points(found.nearest, self._labels)
 
     def search(self, weighted: Features) -> Found:
         """Return the nearest training points of weighted points, B×D."""
@@ -214,14 +265,6 @@ class NeighbourPredictions:
         if found.has_words is None:
             return np.zeros((len(found.nearest), 1), np.float32)
         return 1 - found.has_words[:, None].astype(np.float32)
-
-    def labels_of(self, predicted: Predicted) -> NDArray[np.int32]:
-        """Return the labels that the nearest points have, B×L; −1 after the last one."""
-        shares = predicted.shares
-        counts = np.diff(shares.indptr)
-        labels = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
-        labels[np.arange(labels.shape[1]) < counts[:, None]] = shares.indices
-        return labels
 
     def pool(
         self,
@@ -272,6 +315,30 @@ class NeighbourPredictions:
         result: NDArray[np.float32] = np.repeat(predicted.regressed.rest, np.diff(indptr)) * self._frequencies[labels]
         _log_odds_of_pairs((shares.indptr, shares.indices, shares.data), indptr, labels, result)
         return result
+
+
+def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[np.int32]:
+    """Return the labels of the training points that are nearest to each of B points, ascending, B×L.
+
+    `nearest` are the training points, B×n, and `labels` is Y, N×K. −1 is none.
+    """
+    B, n = nearest.shape
+    present = nearest >= 0
+    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(present, axis=1))])
+    points = csr_array((np.ones(indptr[-1], np.float32), nearest[present], indptr), shape=(B, labels.shape[0]))
+    found = csr_array(points @ labels)
+    found.sort_indices()
+    counts = np.diff(found.indptr)
+    result = np.full((B, counts.max(initial=0)), -1, np.int32)
+    result[np.arange(result.shape[1]) < counts[:, None]] = found.indices
+    return result
+
+
+def united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return two lists of labels for each point as one, ascending and without repetitions, B×L; −1 is none."""
+    result = np.sort(np.hstack([labels, more]), axis=1)
+    result[:, 1:][result[:, 1:] == result[:, :-1]] = -1
+    return np.sort(result, axis=1)
 
 
 def _shares_of_labels(regressed: Regressed, labels: csr_array) -> csr_array:
