@@ -122,7 +122,7 @@ class WeightSpaceMethod(MLGPFMethod):
         )
         # Where a last sweep follows, the one before it leaves the prior to it: one more update would widen the prior.
         prior_updates = count - 1 if has_last else count
-        listed = shortlisted_points(*labels.shape, settings.seed)
+        listed = shortlisted_points(labels.shape[0], labels.shape[1], settings.seed)
         sweeps = [
             sweep(
                 SweepPlan(ROUNDS, i, total, with_weights=i > 0, updates_prior=i < prior_updates),
