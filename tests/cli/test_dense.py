@@ -60,7 +60,7 @@ def test_a_model_of_arrays_is_that_of_files(model):
     own = xmlgp.train(train.features.sparse, labels=train.labels, dense=model["train"], settings=loaded.settings)
     assert own.data == loaded.data
     assert own.data["dense"] == 4
-    assert "neighbours.dense" in own.parameters
+    assert "neighbours.dense_values" in own.parameters
     assert all(np.array_equal(value, loaded.parameters[name]) for name, value in own.parameters.items())
     # Latent functions and label weights are those without dense features.
     alone = xmlgp.train(train.features.sparse, labels=train.labels, settings=loaded.settings).parameters

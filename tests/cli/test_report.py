@@ -82,7 +82,8 @@ def test_a_page_about_rows(model, workdir):
     assert trained == xmlgp.report(xmlgp.load("model"), "data", train="data/train.txt")
 
 
-def test_a_model_without_counts_has_no_propensity_scored_measures(model, workdir):
+def test_a_model_without_counts_has_no_propensity_scored_measures(trained, workdir):
+    trained("rows alone", "data", "model", *SMALL, "--label-weights", "--set", "neighbours=false")
 
     def without_counts(description):
         for name in ("parameters.statistics.labels", "parameters.statistics.features"):

@@ -46,8 +46,8 @@ def model(path, own=True, **chosen):
 
 
 def weight_space_model(path, **chosen):
-    """Train a model in weight space, with label weights."""
-    chosen = {"inducing": "features", "label_weights": True} | chosen
+    """Train a model in weight space, with label weights and without neighbours."""
+    chosen = {"inducing": "features", "label_weights": True, "neighbours": False} | chosen
     return xmlgp.train(DATASET, path, settings=MLGPFSettings(**SMALL | chosen)).folder
 
 

@@ -160,7 +160,7 @@ def assert_fitted(coefficients, parameters, arguments):
 @pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize("chosen", [{}, {"label_weights": False}], ids=["label weights", "no label weights"])
 def test_the_map_fits_the_probabilities_of_held_out_points(chosen):
-    arguments = prepared(DATASET, **{"epochs": 20, "learning_rate": None} | chosen)
+    arguments = prepared(DATASET, **{"epochs": 20, "learning_rate": None, "neighbours": False} | chosen)
     trained = train(*arguments)
     found = trained.parameters
     assert arrays_fit({"calibration": found["calibration"]}, {CALIBRATION: True}, {})

@@ -19,7 +19,7 @@ from xmlgp.training.loop import Loop
 
 EPOCHS = 3
 SMALL = {"inducing": "features", "label_weights": True, "factors": 3, "epochs": EPOCHS, "batch_size": 10}
-WITHOUT_CHOICE = {"calibration": False}
+WITHOUT_CHOICE = {"calibration": False, "neighbours": False}
 
 
 def prepared(dataset, **options):

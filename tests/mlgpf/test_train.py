@@ -62,7 +62,7 @@ def assert_same_parameters(found, expected):
     ids=str,
 )
 def test_training_on_few_points_runs_inference_on_all_of_them(chosen):
-    arguments = prepared(DATASET, **{"epochs": 3} | chosen)
+    arguments = prepared(DATASET, **{"epochs": 3, "neighbours": False} | chosen)
     found = train(*arguments)
     parameters, history = trained_once(*arguments)
     assert_same_parameters(found.parameters, parameters)

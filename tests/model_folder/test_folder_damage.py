@@ -89,7 +89,7 @@ DAMAGED = {
     ],
     "arrays": [None, [], {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]}]
     + [{"a": ENTRY | {"file": value}} for value in (None, 3, ["arrays/a.npy"])]
-    + [{"a": ENTRY | {"dtype": value}} for value in ("|O", "<i2", "f4", {"a": 1})]
+    + [{"a": ENTRY | {"dtype": value}} for value in ("|O", "<u2", "f4", {"a": 1})]
     + [{"a": ENTRY | {"shape": value}} for value in (2, ["2"], [2.5])],
     "theirs": [b"[" * 500 + b"]" * 500, {"a\nb": 1}],
 }

@@ -126,10 +126,10 @@ def test_the_default_number_of_iterations_is_the_documented_one(model):
 @pytest.mark.parametrize(
     ("settings", "unused"),
     [
-        (MLGPFSettings(), ["label_sample"]),
-        (MLGPFSettings(inducing="subspace"), ["label_sample"]),
+        (MLGPFSettings(), ["label_sample", "neighbours"]),
+        (MLGPFSettings(inducing="subspace"), ["label_sample", "neighbours"]),
         (MLGPFSettings(inducing="features"), sorted(INDUCING.settings)),
-        (MLGPFSettings(calibration=False), ["label_sample"]),
+        (MLGPFSettings(calibration=False), ["label_sample", "neighbours"]),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),

@@ -40,6 +40,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     start: str = "newton"
     factors: int | None = None
     label_weights: bool | None = None
+    neighbours: bool = True
     expectations: str = "quadrature"
     nodes: int = 10
     ranking: str = "probability"

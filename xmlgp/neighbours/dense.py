@@ -78,7 +78,7 @@ class Found(NamedTuple):
 
     def exponents(self, kernel: Kernel) -> NDArray[np.float32]:
         """Return the logarithms of the covariances with the nearest points, B×n."""
-        exponents = (self.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
+        exponents: NDArray[np.float32] = (self.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
         if self.half_distances is not None and self.has_words is not None:
             exponents *= self.has_words[:, None]
             exponents -= np.float32(kernel.dense_relevance) * self.half_distances

@@ -7,6 +7,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
+#: The training options of the default in weight space.
+IN_WEIGHT_SPACE = [
+    "--model", "mlgpf", "--inducing", "features", "--label-weights", "-P", "3", "--epochs", "8", "--batch-size", "8",
+]  # fmt: skip
+
 #: The training options of each golden model. Together the models have every array of the format.
 MODELS = {
     "mlgpf": [
@@ -22,10 +27,8 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
         "--label-weights", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
-    "neighbours": [
-        "--model", "mlgpf", "--inducing", "features", "--label-weights",
-        "-P", "3", "--epochs", "8", "--batch-size", "8",
-    ],
+    "neighbours": IN_WEIGHT_SPACE,
+    "dense": IN_WEIGHT_SPACE,
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--epochs", "4", "--batch-size", "8",
@@ -39,7 +42,7 @@ MODELS = {
 EARLIER = {"mlgpf", "weight-space", "calibrated"}
 
 #: The model with dense features beside words.
-DENSE = "neighbours"
+DENSE = "dense"
 
 
 def data(model, part):
