@@ -47,6 +47,10 @@ def _nothing(*arguments: object) -> tuple[()]:
     return ()
 
 
+def _none(*arguments: object) -> None:
+    """Return None."""
+
+
 class Topic(NamedTuple):
     """A topic, or several that are joined: its share in the positive labels, and its labels of highest weight.
 
@@ -101,6 +105,9 @@ class Model:
     papers: str = ""
     #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
     topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
+    #: `(settings, preprocessed, parameters, points)` → the preprocessing and the parameters of a model that new points
+    #: (`Dataset`) have joined without training; None if they cannot.
+    join: Callable[..., tuple[Preprocessed, dict[str, NDArray[Any]]] | None] = _none
     #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
     on_cluster: bool = False
 

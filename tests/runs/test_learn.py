@@ -1,4 +1,4 @@
-"""`learn` trains again on the points that a model keeps and new ones, as training on all at once does."""
+"""`learn`: new points join the index of a model at once, or it is trained again as on all points at once."""
 
 import shutil
 import signal
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xmlgp
-from tests.cli.command import run, said
+from tests.cli.command import run
 from tests.cli.disk import arrays, everything
 from tests.cli.texts import as_json
 from tests.problems import small_dataset
@@ -52,15 +52,17 @@ def model(tmp_path, trained):
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_learning_is_training_on_all_points_at_once(tmp_path, kind):
+def test_training_again_is_training_on_all_points_at_once(tmp_path, kind):
     first, more = points(kind)
     xmlgp.train(first, tmp_path / "model", settings=SETTINGS[kind])
-    learned = xmlgp.learn(tmp_path / "model", more)
+    # Only some models let points join without training.
+    xmlgp.learn(tmp_path / "model", more)
+    learned = xmlgp.learn(tmp_path / "model", retrain=True)
     xmlgp.train(stack([first, more]), tmp_path / "all", settings=SETTINGS[kind])
     assert arrays(tmp_path / "model") == arrays(tmp_path / "all")
     assert learned.data == ModelFolder(tmp_path / "all").description["data"]
     assert [batch["N"] for batch in learned.batches] == [40, 20]
-    in_memory = xmlgp.learn(xmlgp.train(first, settings=SETTINGS[kind]), more)
+    in_memory = xmlgp.learn(xmlgp.train(first, settings=SETTINGS[kind]), more, retrain=True)
     assert all(np.array_equal(value, learned.parameters[name]) for name, value in in_memory.parameters.items())
 
 
@@ -100,8 +102,9 @@ def test_a_model_without_points_says_the_way_out():
     options = "--model", "bmlpl", "--topics", "2", "--iterations", "1", "--no-keep-points", "-q"
     assert run("train", "first.jsonl", "model", *options).exit_code == 0
     assert not ModelFolder("model").arrays("points.")
-    line = said(run("learn", "model", "more.jsonl"))
-    assert line == "model keeps no training points; train again on all points together"
+    result = run("learn", "model", "more.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "Error: model keeps no training points; train again on all points together"
 
 
 def test_fewer_features_or_labels_are_refused(model):

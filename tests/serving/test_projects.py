@@ -170,6 +170,7 @@ def test_a_model_learns_one_batch_at_a_time(learning, path, monkeypatch):
 
     def learns(*arguments, **options):
         inner.append(learning.post(LEARN, json=DOCUMENTS, headers=TOKEN))
+        return xmlgp.load(path)
 
     monkeypatch.setattr(projects, "learn", learns)
     assert learning.post(LEARN, json=DOCUMENTS, headers=TOKEN).status_code == 204

@@ -1,4 +1,4 @@
-"""`xmlgp learn`: train a model again, on the points that it keeps and new ones."""
+"""`xmlgp learn`: new points join a model at once, or it is trained again on all of its points."""
 
 import click
 
@@ -25,22 +25,27 @@ __all__ = ["learn"]
 @dense_option
 @reading_options(with_model=True)
 @threads_option
+@click.option(
+    "--retrain", is_flag=True, help="Train MODEL again on the points that it keeps and those of DATA, if there are any."
+)
 def learn(model: str, data: str | None, **options: OptionValue) -> None:
-    """Train the model in the folder MODEL again, with its settings, on the points that it keeps and those of DATA.
+    """Let the model in the folder MODEL learn the points of DATA, with new words and labels.
 
-    DATA is what `xmlgp train` takes, with new points only. New words and labels of text are added. MODEL is replaced
-    when it is trained, and stays as it was if anything fails. The result is that of training on all points at once.
+    DATA is what `xmlgp train` takes, with new points only. They join the index of training points at once, and nothing
+    is trained. With --retrain, MODEL is trained again, with its settings, on all points, as if they had come at once;
+    so are models without an index. MODEL is replaced at the end, and stays as it was if anything fails.
 
     \b
     Examples:
       xmlgp learn models/tickets this-week.csv
       xmlgp learn models/bibtex new-points.txt
+      xmlgp learn models/tickets --retrain
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
 
     DATA may have more features and labels than MODEL: the first ones are those of MODEL, by number, or by name where
     MODEL has names. Without DATA, --vocabulary names the labels of MODEL anew.
 
-    The same DATA are not learned twice, so a command that was interrupted can be run again, and resumes.
+    The same DATA are not learned twice, so a command that was interrupted can be run again; training resumes.
     """
     check_standard_input(data, options["vocabulary"])
     runs.learn(model, source_of(data, options), **options)

@@ -38,7 +38,7 @@ __all__ = ["train"]
     "--keep-points/--no-keep-points",
     default=True,
     show_default=True,
-    help="Whether MODEL keeps the training points, features and labels, which `xmlgp learn` needs.",
+    help="Whether MODEL keeps the training points as read, which `xmlgp learn --retrain` needs.",
 )
 @checkpoint_option
 @cluster_options

@@ -115,7 +115,7 @@ class UtilityMoments:
 
     def __init__(self, loadings: NDArray[Any], bias: NDArray[Any], weights: LabelWeights | None = None) -> None:
         self._loadings = loadings
-        self._bias = bias
+        self.bias = bias
         self._weights = weights
 
     @property
@@ -126,7 +126,7 @@ class UtilityMoments:
     @functools.cached_property
     def _arranged_once(self) -> _Arranged:
         """W with its dense columns, whose variances join the spreads, and the other weights by feature."""
-        K = len(self._bias)
+        K = len(self.bias)
         spreads = np.einsum("kp,kp->k", self._loadings, self._loadings)[:, None]
         weights = self._weights
         D = 0 if weights is None else len(weights.log_prior)
@@ -186,7 +186,7 @@ class UtilityMoments:
         if arranged.columns.shape[1]:
             right = np.hstack([right, arranged.columns[labels]])
         mean = product_by_rows(progress.extended.mean, right.T)
-        mean += self._bias[labels]
+        mean += self.bias[labels]
         variance = self._variance(batch.latent, progress.extended, labels) if with_variance else None
         first = labels.start or 0
         if first < progress.visited:
@@ -213,7 +213,7 @@ class UtilityMoments:
         latent = batch.latent
         if latent.variance is None:
             latent = latent._replace(variance=np.zeros((len(latent.mean), 1), latent.mean.dtype))
-        mean, variance = pair_moments(latent, self._loadings, self._bias, indptr, labels.ravel())
+        mean, variance = pair_moments(latent, self._loadings, self.bias, indptr, labels.ravel())
         self._add_weights(batch, labels, mean, variance)
         return mean, variance
 

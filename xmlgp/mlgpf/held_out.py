@@ -220,7 +220,7 @@ class HeldOutChoices(HeldOutStage):
     def _choose(self, parameters: Parameters, neighbours: Neighbours) -> Choices:
         """Return the choices of highest precision, given a model without neighbours, and the training points."""
         counts = label_counts(self._seen_labels)[COUNTED]
-        predictions = NeighbourPredictions(neighbours, word_scales(parameters), counts)
+        predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
         predictor = self._predictor(parameters)
         ranked = [np.empty((self._features.N, 0), np.int32)]
         if self._labels.shape[1] * self._features.N <= MOST_RANKED:
@@ -233,7 +233,7 @@ class HeldOutChoices(HeldOutStage):
         """Return the index of some training points."""
         problem = self._problem
         features = problem.coordinates.weighted(points)
-        words = scaled_words(features.sparse, word_scales(parameters))
+        words = scaled_words(features.sparse, word_scales(parameters, features.D))
         neighbours = Neighbours.build(words, problem.labels[points], Choices.of(self._choices), features.dense)
         return neighbours._replace(recall=Recall(*self._recall.tolist()))
 

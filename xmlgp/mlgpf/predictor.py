@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
@@ -67,7 +68,10 @@ class MLGPFPredictor(Predictor):
     def __init__(
         self, settings: MLGPFSettings, preprocessed: Preprocessed, parameters: Parameters, feature_count: int
     ) -> None:
-        super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
+        #: D and K in training; the features and labels after these are known to neighbours alone.
+        self._trained = _sizes_of_training(parameters, feature_count)
+        neighbours = Neighbours.of(parameters, feature_count, len(parameters.get(COUNTED, parameters["bias"])))
+        super().__init__(feature_count, neighbours.labels.shape[1] if neighbours else self._trained.K, settings.dtype)
         self.default_output = settings.ranking
         self._kernel = settings.kernel
         if "inducing" not in parameters:
@@ -77,8 +81,9 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = settings.load_method().predict(parameters)
-        neighbours = Neighbours.of(parameters, feature_count, self.label_count)
-        self._neighbours = neighbours and NeighbourPredictions(neighbours, word_scales(parameters), parameters[COUNTED])
+        self._neighbours = neighbours and NeighbourPredictions(
+            neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
+        )
         self.pooled = neighbours is not None
         #: Nodes of the quadrature of E σ(f).
         self.nodes = settings.nodes
@@ -88,8 +93,17 @@ class MLGPFPredictor(Predictor):
     @functools.cached_property
     def _utilities(self) -> UtilityMoments:
         # Arranging label weights takes time, and not all need predictions.
-        parameters = self._parameters
-        return UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
+        loadings, bias = (self._parameters[name] for name in FACTORS.arrays)
+        weights = LabelWeights.of(self._parameters)
+        more = self.label_count - self._trained.K
+        if more:
+            loadings = np.vstack([loadings, np.zeros((more, loadings.shape[1]), loadings.dtype)])
+            counts = self._parameters[COUNTED][-more:]
+            N = self._neighbours.point_count if self._neighbours else 0
+            bias = np.append(bias, np.log((counts + 0.5) / (N - counts + 0.5)).astype(bias.dtype))
+            if weights is not None:
+                weights = weights._replace(indptr=np.append(weights.indptr, np.repeat(weights.indptr[-1], more)))
+        return UtilityMoments(loadings, bias, weights)
 
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
@@ -104,7 +118,10 @@ class MLGPFPredictor(Predictor):
         names = {name for group in of_points for name in group.arrays}
         known = {name: array for name, array in parameters.items() if name in names}
         trained = {name: array for name, array in parameters.items() if name not in names}
-        return arrays_fit(trained, groups, {"D": D, "K": K}) and arrays_fit(known, of_points, {"D": D, "K": K})
+        sizes = _sizes_of_training(parameters, D)
+        # Features and labels that are learned later are known to neighbours alone.
+        fits = sizes.D <= D and sizes.K <= K if NEIGHBOURS.is_in(parameters) else sizes == (D, K)
+        return fits and arrays_fit(trained, groups, sizes._asdict()) and arrays_fit(known, of_points, {"D": D, "K": K})
 
     @property
     def no_points(self) -> Features:
@@ -114,12 +131,13 @@ class MLGPFPredictor(Predictor):
     def prepare(self, features: Features, output: str, with_std: bool) -> _Prepared:
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
+        trained = self._trained_features(weighted)
         if with_std or output != "utility":
-            moments = self._latent.moments(self._points(weighted))
+            moments = self._latent.moments(self._points(trained))
         else:
             # Utilities alone need no variance.
-            moments = Moments(self._latent_mean(weighted), None)  # type: ignore[arg-type]
-        batch = self._utilities.batch(moments, weighted.sparse)
+            moments = Moments(self._latent_mean(trained), None)  # type: ignore[arg-type]
+        batch = self._utilities.batch(moments, trained.sparse)
         return _Prepared(batch, self._neighbours.predict(weighted) if self._neighbours else None)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
@@ -166,7 +184,9 @@ class MLGPFPredictor(Predictor):
         weighted = self._preprocessed.weigh(features)
         indptr = scores.indptr
         labels = scores.labels
-        contributions.bias[:] = self._parameters["bias"][labels]
+        contributions.bias[:] = self._utilities.bias[labels]
+        if self.feature_count > self._trained.D:
+            latent_map = np.pad(latent_map, [(0, self.feature_count - self._trained.D), (0, 0)])
         self._utilities.contributions(weighted.sparse, latent_map, indptr, labels, contributions.values)
         if self._neighbours and contributions.neighbours is not None:
             predicted = self._neighbours.predict(weighted)
@@ -234,6 +254,11 @@ class MLGPFPredictor(Predictor):
                 return mapped
             return dense.product(self._preprocessed.basis.T, mapped)
 
+    def _trained_features(self, weighted: Features) -> Features:
+        """Return the features that training knew."""
+        count = self._trained.D
+        return weighted if count == weighted.D else weighted.with_sparse(csr_array(weighted.sparse[:, :count]))
+
     def _points(self, weighted: Features) -> Points:
         sparse = self._preprocessed.inducing is None
         coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
@@ -252,7 +277,19 @@ class _Prepared(NamedTuple):
     predicted: Predicted | None
 
 
-def word_scales(parameters: Parameters) -> NDArray[np.float32]:
-    """Return the roots of the relevances that the latent functions of words have learned, D."""
-    scales: NDArray[np.float32] = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+class _Sizes(NamedTuple):
+    D: int
+    K: int
+
+
+def _sizes_of_training(parameters: Parameters, D: int) -> _Sizes:
+    """Return D and K in the training of a model; only models in weight space may have learned more than D features."""
+    return _Sizes(len(parameters.get(PRIOR, range(D))), len(parameters["bias"]))
+
+
+def word_scales(parameters: Parameters, D: int) -> NDArray[np.float32]:
+    """Return the roots of the relevances that the latent functions of words have learned, D; 1 for later words."""
+    scales = np.ones(D, np.float32)
+    trained = bounded_exp(parameters[PRIOR], 0.5)
+    scales[: len(trained)] = trained
     return scales

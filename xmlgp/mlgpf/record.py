@@ -23,5 +23,6 @@ MLGPF = Model(
     takes_dense=lambda settings: settings.method is WEIGHT_SPACE,
     unset=late("xmlgp.mlgpf.train:values_of_unset"),
     papers="[S] and [L]",
+    join=late("xmlgp.mlgpf.join:join"),
     on_cluster=True,
 )

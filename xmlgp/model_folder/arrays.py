@@ -87,16 +87,25 @@ def remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[str, Entry]) -> None:
-    """Write arrays by name into a model folder, and add the entry of each to `entries`.
+    """Write arrays by name into a model folder, and add the entry of each to `entries`; equal arrays share a file.
 
     An entry is added before its file is created, so that after a failure the caller knows what to remove.
     """
     for name, array in arrays.items():
+        # The pattern of training points, for example, is that of their index.
+        same = (other for other in entries if other in arrays and _are_same(arrays[other], array))
+        if other := next(same, None):
+            entries[name] = entries[other]
+            continue
         # A unique name, so that the files of an earlier model remain as they are.
         file = f"{FOLDER}/{name}.{secrets.token_hex(4)}.npy"
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
         with create_file(path / file, path) as stream:
             write_array(stream, array)
+
+
+def _are_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def read_array(path: Path, name: str, entry: Entry, described_by: str) -> NDArray[Any]:

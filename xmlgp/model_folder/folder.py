@@ -7,7 +7,7 @@ model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md des
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -144,8 +144,9 @@ class ModelFolder:
         made = make_model_folder(path)
         written: dict[str, Entry] = {}
         try:
-            write_arrays(path, {**arrays, **_arrays_of(names)}, written)
-            entries = {**(keep or {}), **written}
+            keep = keep or {}
+            write_arrays(path, {**arrays, **_arrays_of(names, keep)}, written)
+            entries = {**keep, **written}
             facts = {"data": dict(data), "settings": settings.mapping(), **facts, "arrays": entries}
             description = {**HEAD, "model": settings.model, "stage": stage, **facts}
             # A signal between these lines would remove the arrays of the finished model, or leave the earlier ones.
@@ -202,11 +203,10 @@ class ModelFolder:
         return HeldOut.from_untrusted(self.description.get("held_out"))
 
 
-def _arrays_of(names: Names) -> dict[str, NDArray[np.uint8]]:
-    """Return the arrays in which names are stored."""
-    kinds = {kind: getattr(names, kind) for kind in ("labels", "features", "uris", "preferred")}
-    texts = {f"names.{kind}": format_names(values) for kind, values in kinds.items() if values is not None}
-    return {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
+def _arrays_of(names: Names, keep: Container[str]) -> dict[str, NDArray[np.uint8]]:
+    """Return the arrays in which names are stored, without some that are to keep."""
+    kinds = {f"names.{kind}": values for kind, values in names.in_files.items()}
+    return {name: np.frombuffer(format_names(kinds[name]), np.uint8) for name in kinds if name not in keep}
 
 
 def _has_lines(array: NDArray[np.uint8], count: int) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
+from xmlgp.data.features import Features, stack_rows
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
@@ -161,6 +161,13 @@ class Neighbours(NamedTuple):
         dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
         return cls(words, labels, Choices.of(arrays["choices"]), dense, Recall(*arrays["recall"].tolist()))
 
+    def extended(self, words: csr_array, labels: csr_array, dense: NDArray[Any] | None) -> Neighbours:
+        """Return the index of these training points and more, which have the same numbers of features and labels."""
+        rows = stack_rows([self.words.rows, words])
+        all_labels = stack_rows([self.labels, labels.astype(np.float32)])
+        more_dense = self.dense if self.dense is None or dense is None else self.dense.extended(dense)
+        return self._replace(words=build_index(rows), labels=all_labels, dense=more_dense)
+
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
         rows, *postings = self.words
@@ -204,9 +211,18 @@ class Predicted(NamedTuple):
 
 
 class NeighbourPredictions:
-    """The predictions at points, given the scales of words, D, and the counts of labels, K."""
+    """The predictions at points, given the scales of words, D, and the counts of labels, K.
 
-    def __init__(self, neighbours: Neighbours, scales: NDArray[np.floating], counts: NDArray[np.integer]) -> None:
+    Utilities know the first `trained` labels, by default all; predictions of the others are not pooled with any.
+    """
+
+    def __init__(
+        self,
+        neighbours: Neighbours,
+        scales: NDArray[np.floating],
+        counts: NDArray[np.integer],
+        trained: int | None = None,
+    ) -> None:
         self._words, self._labels, self.choices, dense, self._recall = neighbours
         self._scales = scales
         self._dense = None if dense is None else DenseSearch(self._words, dense)
@@ -214,6 +230,7 @@ class NeighbourPredictions:
         self.point_count = self._labels.shape[0]
         self._frequencies = (counts / max(1, self.point_count)).astype(np.float32)
         self._weights = self.choices.weights_of(counts)
+        self._weights[len(counts) if trained is None else trained :] = 1
 
     @property
     def width(self) -> int:

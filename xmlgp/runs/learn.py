@@ -1,7 +1,8 @@
-"""Let a trained model learn more points: train it again on the points that it keeps and the new ones."""
+"""Let a trained model learn more points: they join its index, or it is trained again on all of its points."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,12 @@ from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_err
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_width
 from xmlgp.model_folder.arrays import remove
+from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import readable_run
-from xmlgp.runs.kept_points import points_from
+from xmlgp.runs.kept_points import arrays_of_points, points_from
 from xmlgp.runs.requests import Request
 from xmlgp.runs.train import CHECKPOINT_SECONDS, FolderTraining, train_in_memory
-from xmlgp.runs.trained_model import TrainedModel, held, write_model
+from xmlgp.runs.trained_model import TrainedModel, held, rewritten
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.text.names import Names
@@ -34,69 +36,76 @@ def learn(  # noqa: PLR0913, which are the options of the command
     dense: DenseFeatures | None = None,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
+    retrain: bool = False,
     progress: Progress | None = None,
     note: Callable[[str], object] | None = None,
 ) -> TrainedModel:
-    """Train a model again, with its settings, on the points that it keeps and on new ones; return the new model.
+    """Let a model learn new points, which may have new features and labels; return the new model.
 
-    The result is that of training on all of these points at once. An interrupted run resumes if the same points are
-    learned again.
+    They join the index of a model that has one at once. Other models are trained again, with their settings, on the
+    points that they keep and the new ones.
 
     Parameters
     ----------
     model : path or TrainedModel
         A model in a folder is replaced at the end, and stays as it is if anything fails; one in memory stays unchanged.
     data, labels, dense, progress, note
-        As for `train`, of new points only, which may have new features and labels. Points that the model has learned
-        already are skipped, with a note.
+        As for `train`, of new points only. Points that the model has learned already are skipped, with a note.
     vocabulary, vocabulary_language
         As for `train`; labels that are not in it keep their earlier preferred labels. It needs no data.
+    retrain : bool
+        Whether to train any model again; it needs no data. The result is that of training on all points at once. An
+        interrupted run resumes if the same points are learned again.
 
     Raises
     ------
     SettingsError
-        If the model keeps no points, or the new ones have fewer features or labels than the model.
+        If a model to be trained again keeps no points, or the new ones have fewer features or labels than the model.
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
     source = Source.of(data, labels, dense)
     reporter = Reporter.of(progress, note)
-    if source.data is None and vocabulary is None:
+    if source.data is None and vocabulary is None and not retrain:
         raise UsageError("Nothing to learn: give data.")
     concepts = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
         if source.data is None:
-            return _renamed(trained, name_labels(trained.names, concepts, reporter.note))
-        earlier = _kept_points(trained)
+            return _with_names(trained, name_labels(trained.names, concepts, reporter.note), retrain, reporter)
         known = replace(trained, names=name_labels(trained.names, concepts)).known
         points, _, names = source.more(known, reporter)
         check_sizes(points, known.D, known.K)
         check_width(points.features.width, known.E, source.data)
         if not points.N or has_learned(trained, points):
             reason = "the model has learned these points already" if points.N else "there are no points"
-            reporter.note(f"{trained}: {reason}; nothing to do")
+            reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")
             _remove_finished_run(trained)
-            return trained
+            return _with_names(trained, trained.names, retrain, reporter)
         names = name_labels(names, concepts, reporter.note, trained.names)
-        batches = [*trained.batches, points.facts]
-        return _train_again(trained, stack([_widened(earlier, points), points]), names, batches, reporter)
+        batches = [*trained.batches, _used(points).facts]
+        joined = None if retrain else _joined(trained, points, names, batches)
+        if joined is not None:
+            reporter.note(f"{joined}: learned {counted(points.N, 'point')}; {joined.data['N']} in all")
+            return joined
+        earlier = _kept_points(trained)
+        return _train_again(trained, stack([_sized(earlier, points.D, points.K), points]), names, batches, reporter)
 
 
 def has_learned(model: TrainedModel, points: Dataset) -> bool:
     """Return whether a model was trained on all of these points together, or has learned them so."""
-    # A fingerprint depends on the numbers of features and labels that the points had then.
-    return any(
-        batch["N"] == points.N and _fingerprint(points, batch["D"], batch["K"]) == batch["fingerprint"]
-        for batch in model.batches
-    )
+    first, *later = model.batches
+    used = _used(points)
+    if used.facts in later:
+        return True
+    # A fingerprint depends on the numbers of features and labels.
+    D, K = first["D"], first["K"]
+    return first["N"] == points.N and used.D <= D and used.K <= K and _sized(points, D, K).facts == first
 
 
-def _fingerprint(points: Dataset, D: int, K: int) -> str | None:
-    """Return the fingerprint of points with D features and K labels, or None if they have more."""
-    X = points.features.sparse
-    if X.indices.max(initial=-1) >= D or points.labels.indices.max(initial=-1) >= K:
-        return None
-    return Dataset(points.features.with_sparse(widened(X, D)), widened(points.labels, K)).fingerprint
+def _used(points: Dataset) -> Dataset:
+    """Return points without the features and labels after the last ones that they have."""
+    matrices = points.features.sparse, points.labels
+    return _sized(points, *(int(matrix.indices.max(initial=-1)) + 1 for matrix in matrices))
 
 
 def _kept_points(model: TrainedModel) -> Dataset:
@@ -108,10 +117,36 @@ def _kept_points(model: TrainedModel) -> Dataset:
     return points
 
 
-def _widened(points: Dataset, wider: Dataset) -> Dataset:
-    """Return points with as many features and labels as others have."""
-    X = widened(points.features.sparse, wider.D)
-    return Dataset(points.features.with_sparse(X), widened(points.labels, wider.K))
+def _sized(points: Dataset, D: int, K: int) -> Dataset:
+    """Return points with D features and K labels."""
+    X = widened(points.features.sparse, D)
+    return Dataset(points.features.with_sparse(X), widened(points.labels, K))
+
+
+def _joined(model: TrainedModel, points: Dataset, names: Names, batches: list[dict[str, Any]]) -> TrainedModel | None:
+    """Return the model, which may be in a locked folder, whose index new points have joined; None without an index."""
+    found = MODELS[model.settings.model].join(model.settings, model.preprocessed, model.parameters, points)
+    if found is None:
+        return None
+    kept = {}
+    if model.points:
+        kept = arrays_of_points(stack([_sized(_kept_points(model), points.D, points.K), points]))
+    # That of all points would take longer than the rest.
+    fingerprint = hashlib.sha256((model.data["fingerprint"] + points.fingerprint).encode()).hexdigest()
+    data = points.facts | {"N": model.data["N"] + points.N, "fingerprint": fingerprint}
+    preprocessed, parameters = found
+    return rewritten(
+        model,
+        replace(
+            model,
+            data=data,
+            preprocessed=preprocessed,
+            parameters=parameters,
+            names=names,
+            learned=batches,
+            points=kept,
+        ),
+    )
 
 
 def _train_again(
@@ -139,15 +174,8 @@ def _remove_finished_run(model: TrainedModel) -> None:
         remove([run.checkpoint.path], ())
 
 
-def _renamed(model: TrainedModel, names: Names) -> TrainedModel:
-    """Return a model, which may be in a locked folder, with other names."""
-    if (names.uris, names.preferred) == (model.names.uris, model.names.preferred):
-        return model
-    before = model.folder
-    model = replace(model, names=names)
-    if before is None:
-        return model
-    description = before.description
-    keep = {name: entry for name, entry in description["arrays"].items() if not name.startswith("names.")}
-    facts = {"workers": description["workers"]} if "workers" in description else {}
-    return replace(model, folder=write_model(model, before.path, keep, **facts))
+def _with_names(model: TrainedModel, names: Names, retrain: bool, reporter: Reporter) -> TrainedModel:
+    """Return a model, which may be in a locked folder, with other names, perhaps trained again."""
+    if retrain:
+        return _train_again(model, _kept_points(model), names, model.learned, reporter)
+    return model if names == model.names else rewritten(model, replace(model, names=names))

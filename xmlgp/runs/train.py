@@ -137,7 +137,7 @@ def train(  # noqa: PLR0913, which are the options of the command
         Whether to replace a trained model of other data in the folder, which is otherwise an error. A model of the same
         data is replaced either way.
     keep_points : bool
-        Whether the model keeps the points, features and labels, which `learn` needs.
+        Whether the model keeps the points as read, which `learn` needs to train again.
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for none.
     vocabulary : path, optional

@@ -7,7 +7,7 @@ import functools
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ __all__ = [
     "open_topics",
     "opened",
     "preprocessed_from",
+    "rewritten",
     "stored_preprocessing",
     "write_model",
 ]
@@ -138,9 +139,7 @@ def write_model(
     model: TrainedModel, path: FilePath, keep: Mapping[str, Any] | None = None, **facts: object
 ) -> ModelFolder:
     """Write a model into a locked folder, and return the folder; it has the arrays of the entries `keep` already."""
-    arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
-    arrays |= {f"points.{name}": array for name, array in model.points.items()}
-    arrays = named_arrays(model.preprocessed) | arrays
+    arrays = _arrays_of(model)
     keep = keep or {}
     if model.learned:
         facts["learned"] = model.learned
@@ -160,6 +159,30 @@ def write_model(
         names=model.names,
         **facts,
     )
+
+
+def _arrays_of(model: TrainedModel) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model by the names that its folder has for them, without those of names."""
+    arrays = named_arrays(model.preprocessed)
+    arrays |= {f"parameters.{name}": array for name, array in model.parameters.items()}
+    return arrays | {f"points.{name}": array for name, array in model.points.items()}
+
+
+def rewritten(before: TrainedModel, model: TrainedModel) -> TrainedModel:
+    """Return a changed model, written into the locked folder of the one before, if there is one.
+
+    Arrays that are the same objects stay as they are in the folder.
+    """
+    if before.folder is None:
+        return model
+    description = before.folder.description
+    earlier, arrays = _arrays_of(before), _arrays_of(model)
+    same = {name for name, array in arrays.items() if array is earlier.get(name)}
+    known = before.names.in_files
+    same |= {f"names.{kind}" for kind, names in model.names.in_files.items() if names == known.get(kind)}
+    keep = {name: entry for name, entry in description["arrays"].items() if name in same}
+    facts = {"workers": description["workers"]} if "workers" in description else {}
+    return replace(model, folder=write_model(model, before.folder.path, keep, **facts))
 
 
 @memory_errors_reported()
@@ -208,7 +231,11 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     # The lock would create a folder.
     ModelFolder(path)
     with lock_model_folder(path):
-        yield open_model(ModelFolder(path))
+        folder = ModelFolder(path)
+        known = model.folder if isinstance(model, TrainedModel) else None
+        # Array files have other names in every model, so this is the same model.
+        is_current = known is not None and known.description == folder.description
+        yield model if isinstance(model, TrainedModel) and is_current else open_model(folder)
 
 
 def open_model(folder: ModelFolder) -> TrainedModel:

@@ -50,8 +50,12 @@ class Project:
 
     def open(self) -> None:
         """Open the model; XmlgpError if there is none in the folder, or it does not suggest labels of texts."""
+        # Of another model, if that replaces this one while it is loaded.
         stamp = self._current_stamp()
-        model = load(self.path)
+        self._use(load(self.path), stamp)
+
+    def _use(self, model: TrainedModel, stamp: tuple[int, int, int] | None) -> None:
+        """Try a model, which is in the folder with this stamp, and suggest with it from now on."""
         if not model.names.vectorizer:
             raise SettingsError(f"{self.path}: the model was not trained on text, so it has no suggestions for texts")
         if not model.names.labels:
@@ -97,7 +101,7 @@ class Project:
             raise HTTPException(400, self._without_path(error)) from None
 
     def learn(self, texts: list[str], labels: list[list[str]]) -> None:
-        """Let the model learn texts with the names or URIs of their labels, and open the new one.
+        """Let the model learn texts with the names or URIs of their labels, and use the new one.
 
         Status 503 if it is learning already or that fails, 400 if the model refuses the texts.
         """
@@ -105,7 +109,10 @@ class Project:
         if not self._learning.acquire(blocking=False):
             raise busy
         try:
-            learn(self.path, texts, labels=labels)
+            model = learn(self.model or self.path, texts, labels=labels)
+            # What is in memory need not be read again.
+            with self._reloading:
+                self._use(model, self._current_stamp())
         except ModelInUseError:
             raise busy from None
         except (SettingsError, UsageError) as error:
@@ -115,7 +122,6 @@ class Project:
             raise HTTPException(503, "learning failed; the log of the server has the details") from None
         finally:
             self._learning.release()
-        self.reload()
 
     def describe(self, learns: bool) -> dict[str, Any]:
         """Return the project as Annif describes one, and what a client needs to know of this server."""

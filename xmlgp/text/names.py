@@ -38,6 +38,12 @@ class Names(NamedTuple):
     uris: list[str] | None = None
     preferred: list[str] | None = None
 
+    @property
+    def in_files(self) -> dict[str, list[str]]:
+        """The names that there are, by their kinds, for files of them."""
+        kinds = {"labels": self.labels, "features": self.features, "uris": self.uris, "preferred": self.preferred}
+        return {kind: names for kind, names in kinds.items() if names is not None}
+
     def check(self) -> None:
         """Raise SettingsError if a name is one that no model folder can have."""
         kinds = (self.labels, "label"), (self.features, "feature"), (self.uris, "URI"), (self.preferred, "label")
