@@ -11,13 +11,14 @@ import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, random_parameters
 from tests.problems import small_dataset, small_features
 from xmlgp import api
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import stored_preprocessing
 
-D, K, M, R, P = 25, 7, 5, 6, 3
+D, K, M, R, P, E = 25, 7, 5, 6, 3, 4
 SMALL = {
     "inducing_count": M, "inducing_start": "kmeans", "basis_size": R, "factors": P, "dtype": "float64", "epochs": 1,
 }  # fmt: skip
@@ -49,6 +50,14 @@ def weight_space_model(path, **chosen):
     """Train a model in weight space, with label weights and without neighbours."""
     chosen = {"inducing": "features", "label_weights": True, "neighbours": False} | chosen
     return xmlgp.train(DATASET, path, settings=MLGPFSettings(**SMALL | chosen)).folder
+
+
+def dense_model(path, **chosen):
+    """Train a model in weight space on words and dense features, with neighbours."""
+    dense = np.random.default_rng(4).normal(size=(DATASET.N, E)).astype(np.float32)
+    dataset = Dataset(Features(DATASET.features.sparse, dense), DATASET.labels)
+    settings = MLGPFSettings(**SMALL | {"inducing": "features", "label_weights": True} | chosen)
+    return xmlgp.train(dataset, path, settings=settings).folder
 
 
 def write(folder, changes, settings=None):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.damage import around, changed_at, longer, shorter
 from tests.grids import each_value
-from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
+from tests.mlgpf.models import DATASET, NEW, D, K, M, P, dense_model, model, weight_space_model, write
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -50,6 +50,7 @@ def double(array):
 
 SHAPES = [missing, shorter, column, scalar, integers]
 ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
+POINTS = DATASET.N
 PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
 KINDS = {
     "shared-diagonal": lambda path: model(path, own=False, kernel="se+linear"),
@@ -57,6 +58,7 @@ KINDS = {
     "cholesky": lambda path: model(path, posterior="cholesky"),
     "label weights": model,
     "weight space": weight_space_model,
+    "neighbours": dense_model,
 }
 DAMAGE = {
     "shared-diagonal": {
@@ -83,6 +85,29 @@ DAMAGE = {
         "latent_weights.mean": [missing, longer, narrower, integers, single],
         "latent_weights.log_variance": [longer, column, integers, single],
         "latent_weights.log_prior": [longer, integers, single],
+    },
+    "neighbours": {
+        **{f"neighbours.{name}": [*SHAPES, longer, *ROW_ENDS] for name in ("indptr", "starts", "label_indptr")},
+        "neighbours.indices": [*SHAPES, longer, *PLACES],
+        "neighbours.row_of": [*SHAPES, longer, changed_at(0, -1), changed_at(-1, POINTS)],
+        "neighbours.labels": [*SHAPES, longer, changed_at(0, -1), changed_at(-1, K)],
+        "neighbours.column_of": [*SHAPES, longer, changed_at(0, -2), changed_at(-1, D), changed_at(-1, 10**9)],
+        "neighbours.columns": [missing, shorter, narrower, integers, lambda array: array[:0]],
+        "neighbours.code_of": [*SHAPES, longer],
+        "neighbours.highest": [*SHAPES, double, changed_at(0, -1), changed_at(0, np.nan)],
+        "neighbours.values": [*SHAPES, double, changed_at(0, np.inf)],
+        "neighbours.choices": [
+            *SHAPES,
+            longer,
+            *(changed_at(place, value) for place, value in [(0, 0), (1, -1), (2, 0), (3, -0.1), (3, 1.1), (4, -1)]),
+            *(changed_at(place, value) for place in range(5) for value in (np.nan, np.inf)),
+        ],
+        "neighbours.recall": [*SHAPES, longer, changed_at(0, -0.1), changed_at(1, 1.1)],
+        "neighbours.dense_values": [missing, shorter, narrower, integers, changed_at((0, 0), np.nan)],
+        "neighbours.dense_center": [*SHAPES, longer, single],
+        "neighbours.dense_width": [*SHAPES, longer, changed_at(0, 0), changed_at(0, np.inf)],
+        "statistics.labels": [*SHAPES, longer, changed_at(0, -1)],
+        "latent_weights.log_prior": [missing],
     },
 }
 
