@@ -47,7 +47,7 @@ HELD_OUT_LEAST = 10
 CALIBRATION_SHARE = 0.05
 
 #: Least number of held-out points, unless they are more than `LARGEST_SHARE` of all.
-CALIBRATION_LEAST = 100
+CALIBRATION_LEAST = 400
 
 #: Greatest number of held-out points. The coefficients of 1000 points have an error of about 0.005 in probabilities
 #: near one half.
