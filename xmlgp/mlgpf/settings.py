@@ -191,7 +191,7 @@ class MLGPFSettings(Settings):
     )
     calibration: bool = setting(
         True,
-        "Calibrate probabilities on held-out points: 5% of the points, at least 100 (or 10% where that is fewer), at "
+        "Calibrate probabilities on held-out points: 5% of the points, at least 400 (or 10% where that is fewer), at "
         "most 2000. With inducing=features the last sweep trains on them.",
     )
     batch_size: int = shared.batch_size()

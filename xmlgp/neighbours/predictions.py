@@ -25,6 +25,7 @@ from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pa
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
+from xmlgp.metrics.ranking import top_entries
 from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardise
 from xmlgp.neighbours.regression import Kernel, Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
@@ -97,7 +98,8 @@ EXACT_LABELS = 5000
 BEST = 5
 LEAST_RECALL = 0.97
 
-#: The most frequent labels that are scored for each point, beside those of the nearest points.
+#: Labels that are scored for each point: those of the nearest points with the largest shares, and the most frequent.
+LARGEST = 100
 FREQUENT = 50
 
 #: With less noise, the systems of points that are alike are singular in single precision.
@@ -256,7 +258,7 @@ class NeighbourPredictions:
         if len(self._frequencies) <= EXACT_LABELS or self._recall[1] < LEAST_RECALL:
             return None
         frequent = np.argsort(-self._frequencies, kind="stable")[: max(count, FREQUENT)].astype(np.int32)
-        nearest = labels_of_points(predicted.regressed.nearest, self._labels)
+        nearest = _padded(top_entries(predicted.shares, max(count, LARGEST)))
         return united(nearest, np.broadcast_to(frequent, (len(nearest), len(frequent))))
 
     def labels_of(self, found: Found) -> NDArray[np.int32]:
@@ -349,9 +351,14 @@ def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[n
     points = csr_array((np.ones(indptr[-1], np.float32), nearest[present], indptr), shape=(B, labels.shape[0]))
     found = csr_array(points @ labels)
     found.sort_indices()
-    counts = np.diff(found.indptr)
-    result = np.full((B, counts.max(initial=0)), -1, np.int32)
-    result[np.arange(result.shape[1]) < counts[:, None]] = found.indices
+    return _padded(found)
+
+
+def _padded(labels: csr_array) -> NDArray[np.int32]:
+    """Return the labels of each point, B×L; −1 after the last one."""
+    counts = np.diff(labels.indptr)
+    result = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
+    result[np.arange(result.shape[1]) < counts[:, None]] = labels.indices
     return result
 
 
