@@ -120,7 +120,8 @@ class Model:
         """Raise SettingsError if points have dense features that a model with these settings cannot use."""
         if dataset.features.dense is not None and not self.takes_dense(settings):
             raise SettingsError(
-                "dense features need model=mlgpf with inducing=features and kernel=linear, which are its defaults"
+                "dense features need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are "
+                "its defaults"
             )
 
     def work_options(self, work: Work) -> dict[str, Work]:

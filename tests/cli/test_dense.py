@@ -109,8 +109,9 @@ def test_dense_features_that_do_not_fit_are_refused(model, trained):
         (["other", test, "--dense", "wide.npy"], f"{test} has 5 dense features, but the model was trained without any"),
     ]:
         assert said(run("predict", *arguments)) == message
-    result = run("train", "data/train.txt", "new", "--model", "bmlpl", "--dense", "data/train.npy")
-    assert said(result).startswith("dense features need model=mlgpf with inducing=features and kernel=linear")
+    for options in (["--model", "bmlpl"], ["--inducing", "free"], ["--set", "neighbours=false"]):
+        result = run("train", "data/train.txt", "new", "--dense", "data/train.npy", *options)
+        assert said(result).startswith("dense features need model=mlgpf with inducing=features, kernel=linear and")
     with pytest.raises(SettingsError, match="^`data` has no dense features"):
         xmlgp.predict("model", read_dataset("data/test.txt").features.sparse).matrix()
 

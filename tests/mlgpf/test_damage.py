@@ -146,6 +146,16 @@ def test_damaged_arrays_are_rejected(model_of, kind, name, damage):
         ("label weights", {"label_weights.means": np.ones(3)}),
         ("label weights", {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)}),
         ("weight space", {"inducing": np.ones((M, D))}),
+        ("neighbours", {"statistics.labels": None}),
+        ("neighbours", {f"neighbours.dense_{name}": None for name in ("values", "center", "width")}),
+        (
+            "neighbours",
+            {
+                "neighbours.dense_values": np.ones((POINTS, 1)),
+                "neighbours.dense_center": np.ones(1),
+                "neighbours.dense_width": np.ones(1),
+            },
+        ),
         (
             "cholesky",
             {

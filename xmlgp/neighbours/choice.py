@@ -73,7 +73,7 @@ def choose(
     is_missing = candidates < 0
     pairs = np.maximum(candidates, 0)
     mean, variance = (values.reshape(B, L) for values in moments(pairs))
-    measure = _Measure(pairs, labels, counts, predictions.point_count)
+    measure = _Measure(candidates, labels, counts, predictions.point_count)
     indptr = np.arange(0, B * L + 1, L)
     best, most = DEFAULT, -1.0
     grid = (DENSE_RELEVANCES, DENSE_NOISES) if predictions.width else ((DEFAULT.kernel.dense_relevance,), NOISES)
@@ -82,7 +82,7 @@ def choose(
         log_odds = predictions.log_odds(predicted, indptr, pairs.ravel()).reshape(B, L)
         for rarity, weight in itertools.product(RARITIES, (0.0, *WEIGHTS)):
             choices = Choices(kernel, weight, rarity)
-            weights = choices.weights_of(counts)[pairs]
+            weights = np.maximum(choices.weights_of(counts)[pairs], predicted.least)
             utilities = mean + weights * (log_odds - mean)
             spread = variance * np.square(1 - weights)
             spread += np.square(weights) * predicted.regressed.variance[:, None]
@@ -97,14 +97,15 @@ def choose(
 class _Measure:
     """The sum of the precision and the propensity-scored precision, in shares, of the first labels at `RANKS`.
 
-    `pairs`, B×L, are the labels among which the best are; `labels` the true ones, B×K.
+    `candidates`, B×L, are the labels among which the best are, −1 none; `labels` the true ones, B×K.
     """
 
-    def __init__(self, pairs: NDArray[np.int32], labels: csr_array, counts: NDArray[np.integer], N: int) -> None:
+    def __init__(self, candidates: NDArray[np.int32], labels: csr_array, counts: NDArray[np.integer], N: int) -> None:
         B, K = labels.shape
         values = 1 / propensities_of_counts(counts, N)
-        is_true = np.isin(np.arange(B)[:, None] * K + pairs, points_of(labels) * K + labels.indices)
-        self._gains = np.stack([is_true, is_true * values[pairs]]).astype(np.float32)
+        is_true = np.isin(np.arange(B)[:, None] * K + candidates, points_of(labels) * K + labels.indices)
+        is_true &= candidates >= 0
+        self._gains = np.stack([is_true, is_true * values[candidates]]).astype(np.float32)
         ideal = top_entries(
             csr_array((values[labels.indices], labels.indices, labels.indptr), labels.shape), max(RANKS)
         )

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.data.dataset import as_csr
 from xmlgp.data.features import Features, stack_rows
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
@@ -158,11 +159,10 @@ class Neighbours(NamedTuple):
         if not NEIGHBOURS.is_in(parameters):
             return None
         arrays = NEIGHBOURS.read(parameters)
-        N = len(arrays["indptr"]) - 1
-        rows = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(N, D))
+        rows = as_csr(arrays["values"], arrays["indices"], arrays["indptr"], D)
         words = PointIndex(rows, *(arrays[name] for name in POSTINGS))
         values = np.ones(len(arrays["labels"]), np.float32)
-        labels = csr_array((values, arrays["labels"], arrays["label_indptr"]), shape=(N, K))
+        labels = as_csr(values, arrays["labels"], arrays["label_indptr"], K)
         dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
         return cls(words, labels, Choices.of(arrays["choices"]), dense, Recall(*arrays["recall"].tolist()))
 
@@ -193,11 +193,11 @@ class Neighbours(NamedTuple):
 def scaled_words(features: csr_array, scales: NDArray[np.floating]) -> csr_array:
     """Return x_id s_d of weighted words, N×D, scaled to unit length, in single precision with sorted indices."""
     values = features.data * scales[features.indices]
-    squares = np.square(values, dtype=np.float64)
-    sums = np.concatenate([[0], np.cumsum(squares)])[features.indptr]
-    lengths = np.sqrt(np.diff(sums))
+    N = features.shape[0]
+    row = np.repeat(np.arange(N), np.diff(features.indptr))
+    lengths = np.sqrt(np.bincount(row, np.square(values, dtype=np.float64), N))
     lengths[lengths == 0] = 1
-    values = values / np.repeat(lengths, np.diff(features.indptr))
+    values = values / lengths[row]
     result = csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
     if not result.has_sorted_indices:
         result.sort_indices()
@@ -372,7 +372,7 @@ def united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int
 def _shares_of_labels(regressed: Regressed, labels: csr_array) -> csr_array:
     """Return Σ_r α_r Y_rk, B×K with sorted labels."""
     B, n = regressed.nearest.shape
-    indptr = np.arange(0, B * n + 1, n)
+    indptr = np.arange(B + 1, dtype=np.int32) * n
     # A weight of zero stands for the points that are not there.
     nearest = np.maximum(regressed.nearest, 0).ravel()
     weights = csr_array((regressed.weights.ravel(), nearest, indptr), shape=(B, labels.shape[0]))

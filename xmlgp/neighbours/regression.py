@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential
+from xmlgp.neighbours.search import read_only
 
 __all__ = ["Kernel", "Regressed", "regress"]
 
@@ -77,7 +78,7 @@ def regress(
     # The place of each word among those of the nearest rows, from 1 on.
     places = np.zeros(rows.shape[1], np.int32)
     _solve(
-        (rows.indptr, rows.indices, rows.data),
+        read_only((rows.indptr, rows.indices, rows.data)),
         between,
         exponents,
         word_factor,
@@ -90,7 +91,7 @@ def regress(
 
 @compiled
 def _solve(
-    rows: tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.float32]],
+    rows: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
     between: NDArray[np.float32],
     exponents: NDArray[np.float32],
     word_factor: NDArray[np.float32],
@@ -137,7 +138,7 @@ def _solve(
 
 @compiled
 def _fill_products(
-    rows: tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.float32]],
+    rows: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
     chosen: NDArray[np.int32],
     places: NDArray[np.int32],
     products: NDArray[np.float32],
@@ -167,7 +168,7 @@ def _fill_products(
 
 @compiled
 def _list_starts(
-    indptr: NDArray[np.integer], indices: NDArray[np.int32], chosen: NDArray[np.int32], places: NDArray[np.int32]
+    indptr: NDArray[np.integer], indices: NDArray[np.integer], chosen: NDArray[np.int32], places: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Return where the list of rows of each word starts; number the words in `places`, from 1 on.
 

@@ -26,7 +26,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["POSTINGS", "PointIndex", "all_products", "build_index", "chosen_products", "nearest"]
+__all__ = ["POSTINGS", "PointIndex", "all_products", "build_index", "chosen_products", "nearest", "read_only"]
 
 #: A word has a column if more than one in so many rows have it: a byte for each row, less than these postings take.
 FREQUENT = 8
@@ -143,8 +143,7 @@ def nearest(index: PointIndex, queries: csr_array, count: int) -> tuple[NDArray[
     """
     B = queries.shape[0]
     found, products = np.full((B, count), -1, np.int32), np.zeros((B, count), np.float32)
-    # The same type as arrays of a model folder have, so that there is one version of machine code.
-    words, rows = _read_only(index[1:]), _read_only(_arrays(index.rows))
+    words, rows = read_only(index[1:]), read_only(_arrays(index.rows))
 
     def answer(start: int) -> None:
         part = queries[start : start + QUERIES]
@@ -162,20 +161,20 @@ def all_products(index: PointIndex, queries: csr_array) -> NDArray[np.float32]:
     The part of a frequent word is wrong by at most 1/127 of the largest part of it.
     """
     products = np.zeros((queries.shape[0], index.rows.shape[0]), np.float32)
-    _add_all_products(index[1:], _arrays(queries), products)
+    _add_all_products(read_only(index[1:]), _arrays(queries), products)
     return products
 
 
 def chosen_products(index: PointIndex, queries: csr_array, chosen: NDArray[np.int32]) -> NDArray[np.float32]:
     """Return the inner products of each query with the rows that are chosen for it, both B×n."""
     products = np.empty(chosen.shape, np.float32)
-    _write_chosen_products(
-        _arrays(index.rows), _arrays(queries), chosen, products, np.zeros(queries.shape[1], np.float32)
-    )
+    query = np.zeros(queries.shape[1], np.float32)
+    _write_chosen_products(read_only(_arrays(index.rows)), _arrays(queries), chosen, products, query)
     return products
 
 
-def _read_only(arrays: Arrays) -> Arrays:
+def read_only(arrays: Arrays) -> Arrays:
+    """Return views of the type of arrays of a model folder, so that loops have one version of machine code."""
     views = tuple(array.view() for array in arrays)
     for view in views:
         view.flags.writeable = False
@@ -236,7 +235,7 @@ def _candidates(
         least = max(1, _nth_largest(histogram, count) - slack)
         for g in range(groups):
             if maxima[g] >= least:
-                for i in range(np.uint32(g * GROUP), np.uint32((g + 1) * GROUP)):
+                for i in range(np.uint32(g * GROUP), np.uint32(min((g + 1) * GROUP, width))):
                     # Without a branch, which would be mispredicted.
                     candidates[size], candidate_totals[size] = first + i, totals[i]
                     size += totals[i] >= least
