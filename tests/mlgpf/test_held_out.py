@@ -38,7 +38,7 @@ def changed_labels(rows):
 @pytest.mark.parametrize("inducing", ["features", "free"])
 def test_the_number_of_points(inducing):
     settings = MLGPFSettings(inducing=inducing)
-    for N, expected in [(90, 0), (100, 10), (999, 100), (2000, 100), (20_000, 1000), (50_000, 2000)]:
+    for N, expected in [(90, 0), (100, 10), (999, 100), (2000, 200), (6000, 400), (20_000, 1000), (50_000, 2000)]:
         labels = sp.csr_array((np.ones(N, bool), (np.arange(N), np.zeros(N, int))), shape=(N, 3))
         trained, held = calibration_points(settings, labels)
         assert len(held) == expected
