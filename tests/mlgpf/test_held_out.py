@@ -15,12 +15,14 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import held_out as module
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.method import Problem
-from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.predictor import MLGPFPredictor, word_scales
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import Training, run_inference, train
 from xmlgp.mlgpf.weight_space import SWEEPS
+from xmlgp.neighbours.predictions import Neighbours, scaled_words
 from xmlgp.prediction.calibration import CALIBRATION, RANKS, fit_calibration
 from xmlgp.training.loop import Loop
+from xmlgp.training.trained import label_counts
 
 DATASET = small_dataset(N=120, K=12)
 IN_WEIGHT_SPACE = {"epochs": 3, "label_sample": 6, "learning_rate": None}
@@ -173,6 +175,22 @@ def test_the_map_fits_the_probabilities_of_held_out_points(chosen):
     errors = trained.held_out.uncalibrated_error, trained.held_out.calibrated_error
     np.testing.assert_allclose(errors[0], top_calibration_errors(*shown, (5,))["ECE@5"], rtol=1e-4)
     assert 0 < errors[1] < 1
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("chosen", [{}, {"label_weights": False}], ids=["label weights", "no label weights"])
+def test_the_map_fits_probabilities_that_are_pooled_with_neighbours_among_the_other_points(chosen):
+    arguments = prepared(DATASET, **{"epochs": 20, "learning_rate": None} | chosen)
+    features, labels, preprocessed, settings = arguments
+    found = train(*arguments).parameters
+    every = Neighbours.of(found, features.D, labels.shape[1])
+    assert every.choices.weight > 0
+    np.testing.assert_array_equal(every.labels.toarray(), labels.toarray())
+    trained, _ = calibration_points(settings, labels)
+    parameters = before_held_out_points(arguments)
+    words = scaled_words(preprocessed.weigh(features[trained]).sparse, word_scales(parameters, features.D))
+    others = Neighbours.build(words, labels[trained], every.choices)
+    assert_fitted(found["calibration"], parameters | others.parameters() | label_counts(labels[trained]), arguments)
 
 
 @pytest.mark.usefixtures("many_held_out")

@@ -124,7 +124,7 @@ class HeldOutStage(Inference):
         return {}
 
     def cost(self, epoch: int, done: int) -> float:
-        """Return nothing: fitting the regression shows its own progress, and the rest takes little time."""
+        """Return nothing: the step takes little time."""
         return 0
 
     def _rank(self, parameters: Parameters, points: slice = slice(None)) -> csr_array:

@@ -103,9 +103,9 @@ class WeightSpaceMethod(MLGPFMethod):
     ) -> Sequence[Inference]:
         """Return the stages after the stochastic steps for T, Φ and b.
 
-        First come sweeps over the labels, without the held-out points; then the choices on these points, and the
-        regressions; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
-        label weights there are no sweeps, and only the regressions are trained on held-out points.
+        First come sweeps over the labels, without the held-out points; then the choices on these points;
+        then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
+        label weights there are no sweeps. Held-out points are neighbours in the end.
         """
         settings = self.settings
         coordinates = problem.coordinates
