@@ -4,6 +4,7 @@ import contextlib
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypedDict, TypeGuard
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import create_file, make_folders, remove_abandoned, remove_empty
+from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.npy import map_array, write_array
 
 __all__ = [
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 FOLDER = "arrays"
+
+#: Files that are written at a time.
+WRITERS = 8
 
 #: Arrays of a model hold floating point numbers, or integer indices, in either byte order, or text.
 DTYPES = ("|u1", "<f2", ">f2", "<f4", "<f8", ">f4", ">f8", "|i1", "<i2", ">i2", "<i4", "<i8", ">i4", ">i8")
@@ -91,6 +96,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[s
 
     An entry is added before its file is created, so that after a failure the caller knows what to remove.
     """
+    files: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():
         # The pattern of training points, for example, is that of their index.
         same = (other for other in entries if other in arrays and _are_same(arrays[other], array))
@@ -100,8 +106,20 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[s
         # A unique name, so that the files of an earlier model remain as they are.
         file = f"{FOLDER}/{name}.{secrets.token_hex(4)}.npy"
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
+        files[file] = array
+
+    def write(file: str) -> None:
         with create_file(path / file, path) as stream:
-            write_array(stream, array)
+            write_array(stream, files[file])
+
+    # Several files are flushed to disk in the time of one.
+    pool = ThreadPoolExecutor(WRITERS)
+    try:
+        list(pool.map(write, files))
+    finally:
+        # The caller of a function that fails removes the files.
+        with uninterruptible:
+            pool.shutdown(cancel_futures=True)
 
 
 def _are_same(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -14,7 +14,7 @@ from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_wid
 from xmlgp.model_folder.arrays import remove
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import readable_run
-from xmlgp.runs.kept_points import arrays_of_points, points_from
+from xmlgp.runs.kept_points import points_from, with_more
 from xmlgp.runs.requests import Request
 from xmlgp.runs.train import CHECKPOINT_SECONDS, FolderTraining, train_in_memory
 from xmlgp.runs.trained_model import TrainedModel, held, rewritten
@@ -113,8 +113,12 @@ def _kept_points(model: TrainedModel) -> Dataset:
         raise SettingsError(f"{model} keeps no training points; train again on all points together")
     points = points_from(model.points, model.data)
     if points is None:
-        raise ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
+        raise _damaged(model)
     return points
+
+
+def _damaged(model: TrainedModel) -> ModelFolderError:
+    return ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
 
 
 def _sized(points: Dataset, D: int, K: int) -> Dataset:
@@ -128,9 +132,9 @@ def _joined(model: TrainedModel, points: Dataset, names: Names, batches: list[di
     found = MODELS[model.settings.model].join(model.settings, model.preprocessed, model.parameters, points)
     if found is None:
         return None
-    kept = {}
-    if model.points:
-        kept = arrays_of_points(stack([_sized(_kept_points(model), points.D, points.K), points]))
+    kept = with_more(model.points, points) if model.points else {}
+    if kept is None:
+        raise _damaged(model)
     # That of all points would take longer than the rest.
     fingerprint = hashlib.sha256((model.data["fingerprint"] + points.fingerprint).encode()).hexdigest()
     data = points.facts | {"N": model.data["N"] + points.N, "fingerprint": fingerprint}

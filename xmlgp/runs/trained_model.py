@@ -229,7 +229,8 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
         return
     path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
     # The lock would create a folder.
-    ModelFolder(path)
+    if not ModelFolder.exists(path):
+        ModelFolder(path)
     with lock_model_folder(path):
         folder = ModelFolder(path)
         known = model.folder if isinstance(model, TrainedModel) else None
