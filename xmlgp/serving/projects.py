@@ -50,12 +50,8 @@ class Project:
 
     def open(self) -> None:
         """Open the model; XmlgpError if there is none in the folder, or it does not suggest labels of texts."""
-        # Of another model, if that replaces this one while it is loaded.
         stamp = self._current_stamp()
-        self._use(load(self.path), stamp)
-
-    def _use(self, model: TrainedModel, stamp: tuple[int, int, int] | None) -> None:
-        """Try a model, which is in the folder with this stamp, and suggest with it from now on."""
+        model = load(self.path)
         if not model.names.vectorizer:
             raise SettingsError(f"{self.path}: the model was not trained on text, so it has no suggestions for texts")
         if not model.names.labels:
@@ -110,9 +106,10 @@ class Project:
             raise busy
         try:
             model = learn(self.model or self.path, texts, labels=labels)
-            # What is in memory need not be read again.
             with self._reloading:
-                self._use(model, self._current_stamp())
+                if self.model is not None:
+                    # What is in memory need not be read again.
+                    self.model, self._stamp = model, self._current_stamp()
         except ModelInUseError:
             raise busy from None
         except (SettingsError, UsageError) as error:
@@ -122,6 +119,7 @@ class Project:
             raise HTTPException(503, "learning failed; the log of the server has the details") from None
         finally:
             self._learning.release()
+        self.reload()
 
     def describe(self, learns: bool) -> dict[str, Any]:
         """Return the project as Annif describes one, and what a client needs to know of this server."""
