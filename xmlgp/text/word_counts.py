@@ -96,12 +96,18 @@ class WordCounts:
             frequent = np.argsort(-occurrences[new], kind="stable")[: max(0, most - self.D)]
             new = new[np.sort(frequent)]
         columns[new] = np.arange(self.D, self.D + len(new))
-        kept = [*self.words, *(words[column] for column in new.tolist())]
+        more = [words[column] for column in new.tolist()]
+        kept = [*self.words, *more]
         chosen = columns >= 0
         matrix = _as_features(matrix[:, np.flatnonzero(chosen)] if not chosen.all() else matrix)
         features = as_csr(matrix.data, columns[chosen][matrix.indices], matrix.indptr, len(kept))
         features.sort_indices()
-        return WordCounts(self.analysis, kept, self.columns), Features(features)
+        if not more:
+            return self, Features(features)
+        extended = WordCounts(self.analysis, kept, self.columns)
+        # Numbering all words anew takes longer than counting those of a text.
+        extended._numbers = self._numbers | dict(zip(more, range(self.D, len(kept)), strict=True))
+        return extended, Features(features)
 
     def description(self) -> dict[str, Any]:
         """Return what a folder keeps beside the words."""
