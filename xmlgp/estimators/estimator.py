@@ -70,7 +70,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     scikit-learn reads the parameters from its signature. The setting `seed` is the parameter `random_state`, as in
     scikit-learn: an integer, by default 0, a RandomState or None. `n_jobs` is the number of threads, by default one for
     each core; −1 means all, −2 all but one. With `keep_points`, the model keeps the training points, which
-    `xmlgp.learn` needs.
+    `xmlgp.learn` needs to train again.
 
     Attributes
     ----------
