@@ -11,7 +11,6 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import NumericalError
 from xmlgp.label_weights.posterior import hidden_label_weights
-from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
@@ -105,18 +104,15 @@ class Ranked(NamedTuple):
 class HeldOutStage(Inference):
     """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
 
-    Points whose labels are all new to the model are left out: no training point has them, `seen_labels` being Y of
-    those, N×K. They are not in a test set either if the labels of a data set are those of its training points.
+    Labels that no training point has are missed, as they are in new points, so the points that have only such labels
+    count: without them probabilities would be too high.
     """
 
-    def __init__(self, problem: Problem, held_out: NDArray[np.int64], seen_labels: csr_array) -> None:
-        labels = problem.labels[held_out]
-        seen = sparse.column_sums(seen_labels.indices, labels.shape[1]) > 0
-        kept = (labels @ seen.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
+    def __init__(self, problem: Problem, held_out: NDArray[np.int64]) -> None:
         self._problem = problem
-        self._features = problem.features[held_out[kept]]
-        self._labels = labels[kept]
-        shape = self._labels.shape[0], min(RANKS, labels.shape[1])
+        self._features = problem.features[held_out]
+        self._labels = problem.labels[held_out]
+        shape = self._labels.shape[0], min(RANKS, self._labels.shape[1])
         self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
 
     def place(self, epoch: int) -> dict[str, str]:
@@ -170,7 +166,7 @@ class HeldOutChoices(HeldOutStage):
     ) -> None:
         self._trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
-        super().__init__(problem, held_out, self._seen_labels)
+        super().__init__(problem, held_out)
         self._current_parameters = current_parameters
         self._has_neighbours = has_neighbours
         self._judges = _can_judge(self._labels)
