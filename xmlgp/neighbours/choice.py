@@ -25,8 +25,10 @@ __all__ = ["DEFAULT", "choose"]
 LENGTHSCALES = (0.5, 1.0)
 NOISES = (0.2, 0.5)
 
-#: γ and σ² to choose from where points have dense features.
-DENSE_RELEVANCES = (1.0, 2.0)
+#: ℓ², γ and σ² to choose from where points have dense features. With embeddings, γ = 0.3 gains 0.7 of P@1 over 1 with
+#: 15,052 labels; with 592 labels they are equal, and ℓ² = 2 gains 0.2 over 1.
+DENSE_LENGTHSCALES = (1.0, 2.0)
+DENSE_RELEVANCES = (0.3, 0.6)
 DENSE_NOISES = (0.2,)
 
 #: w to choose from.
@@ -76,8 +78,10 @@ def choose(
     measure = _Measure(candidates, labels, counts, predictions.point_count)
     indptr = np.arange(0, B * L + 1, L)
     best, most = DEFAULT, -1.0
-    grid = (DENSE_RELEVANCES, DENSE_NOISES) if predictions.width else ((DEFAULT.kernel.dense_relevance,), NOISES)
-    for kernel in itertools.starmap(Kernel, itertools.product(LENGTHSCALES, *grid)):
+    grid: tuple[tuple[float, ...], ...] = (LENGTHSCALES, (DEFAULT.kernel.dense_relevance,), NOISES)
+    if predictions.width:
+        grid = (DENSE_LENGTHSCALES, DENSE_RELEVANCES, DENSE_NOISES)
+    for kernel in itertools.starmap(Kernel, itertools.product(*grid)):
         predicted = predictions.regress(search, kernel)
         log_odds = predictions.log_odds(predicted, indptr, pairs.ravel()).reshape(B, L)
         for rarity, weight in itertools.product(RARITIES, (0.0, *WEIGHTS)):
