@@ -19,6 +19,7 @@ QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word
 BENCHMARKS = {
     "many_labels": ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--generated-peers", ""]
     + ["--options", "--epochs 1 -P 3", "--repeats", "1", "--folder", "OUT"],
+    "neighbours": ["DATA", "--count", "5", "--copies", "2", "--searches", "xmlgp,SciPy,scikit-learn"],
     "out_of_core": ["--folder", "OUT", "--scale", "0.0002", "-R", "20", "-M", "10", "-P", "3"],
     "precision": ["--data", "DATA", "--only", "no-calibration", *QUICK],
     "prediction": ["DATA", "--large-labels", "0", "--repeats", "1", "--peers", ""],
