@@ -149,7 +149,7 @@ def with_copies(features, copies):
         words = features.indices.copy()
         replaced = random.random(len(words)) < REPLACED / np.repeat(lengths, lengths)
         words[replaced] = random.choice(features.indices, replaced.sum())
-        copy = sp.csr_array((features.data, words, features.indptr), shape=features.shape)
+        copy = sp.csr_array((features.data, words, features.indptr), shape=features.shape, copy=True)
         copy.sum_duplicates()
         parts.append(copy)
     return sp.csr_array(sp.vstack(parts, format="csr"))

@@ -101,7 +101,7 @@ class PointIndex(NamedTuple):
 
 
 def build_index(rows: csr_array) -> PointIndex:
-    """Return the index of sparse rows, N×D, float32 with sorted indices, of unit length or without elements."""
+    """Return the index of sparse rows, N×D, float32 and canonical, of unit length or without elements."""
     N, D = rows.shape
     by_word = rows.tocsc()
     counts = np.diff(by_word.indptr)
