@@ -10,8 +10,8 @@ from tests.neighbours.test_regression import B, D, K, N, predictions_of, problem
 from xmlgp.data.features import Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.neighbours import predictions as module
-from xmlgp.neighbours.predictions import DENSE, MARGIN, NEIGHBOURS, Choices, NeighbourPredictions, Neighbours, Recall
-from xmlgp.neighbours.regression import Kernel
+from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
+from xmlgp.neighbours.predictions import DENSE, MARGIN, NEIGHBOURS, NeighbourPredictions, Neighbours
 
 KERNEL = Kernel(0.5, 1.0, 0.2)
 
@@ -123,3 +123,30 @@ def test_united_lists_have_no_repetitions():
     found = module.united(np.array([[3, -1, 1], [2, 5, -1]], np.int32), np.array([[1, 4], [-1, -1]], np.int32))
     assert [list(row[row >= 0]) for row in found] == [[1, 3, 4], [2, 5]]
     assert sp.csr_array(found).shape == (2, 5)
+
+
+def test_supporters_are_the_points_of_a_label_that_weigh_most():
+    rows, _, labels, queries, _ = problem()
+    predictions = NeighbourPredictions(
+        Neighbours.build(rows, labels, Choices(KERNEL, 0.3, 0.0)), np.ones(D), labels.sum(axis=0)
+    )
+    points = Features(queries)
+    _, weights, *_ = predictions.predict(points).regressed
+    found = predictions.search(points)
+    indptr, pairs = np.arange(0, B * K + 1, K), np.tile(np.arange(K), B)
+    supporters = predictions.supporters(points, indptr, pairs, 2)
+    products = (queries @ rows.T).toarray()
+    has_label = labels.toarray() > 0
+    assert any(map(len, supporters))
+    for i, label in np.ndindex(B, K):
+        weigh = [
+            (-weights[i, r], n)
+            for r, n in enumerate(found.nearest[i])
+            if n >= 0 and has_label[n, label] and weights[i, r] > 0
+        ]
+        ours = supporters[i * K + label]
+        assert [point for point, _, _ in ours] == [n for _, n in sorted(weigh)[:2]]
+        for point, similarity, words in ours:
+            assert similarity == pytest.approx(np.exp((products[i, point] - 1) / KERNEL.squared_lengthscale), rel=1e-4)
+            shared = (queries[[i]] * rows[[point]]).toarray()[0]
+            assert shared[words] == pytest.approx(-np.sort(-shared)[: len(words)])

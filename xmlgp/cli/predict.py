@@ -78,8 +78,8 @@ __all__ = ["predict"]
     type=click.IntRange(1),
     metavar="N",
     help="Add for each label the N words, or other features, that speak most for it and against it. They come with "
-    "their contributions to its utility; with dense features, also what words and the regression contribute. It "
-    "needs a linear kernel.",
+    "their contributions to its utility, and with the N nearest training documents that have the label. It needs a "
+    "linear kernel.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(

@@ -12,6 +12,7 @@ from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, settings_in_words
+from xmlgp.neighbours.hyperparameters import CHOICES, RECALL, in_words
 from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.runs.trained_model import open_topics
 from xmlgp.runtime.plurals import counted
@@ -69,6 +70,9 @@ def _description(model: str) -> Iterator[str]:
     if held_out := folder.held_out:
         yield f"measured  {held_out.precision(data['K'])}"
         yield f"          {held_out.reliability()}"
+    choices, recall = (folder.array(f"parameters.{name}") for name in (CHOICES, RECALL))
+    if choices is not None and recall is not None:
+        yield f"nearest   {in_words(choices, recall)}"
     if learned := description.get("learned"):
         yield f"learned   {', '.join(counted(batch['N'], 'point') for batch in learned[1:])} after {learned[0]['N']}"
     if run:

@@ -16,15 +16,8 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
 from xmlgp.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
 from xmlgp.neighbours.choice import DEFAULT, choose
-from xmlgp.neighbours.predictions import (
-    BEST,
-    EXACT_LABELS,
-    Choices,
-    NeighbourPredictions,
-    Neighbours,
-    Recall,
-    scaled_words,
-)
+from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
+from xmlgp.neighbours.predictions import EXACT_LABELS, NeighbourPredictions, Neighbours, scaled_words
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
@@ -169,7 +162,8 @@ class HeldOutChoices(HeldOutStage):
         super().__init__(problem, held_out)
         self._current_parameters = current_parameters
         self._has_neighbours = has_neighbours
-        self._judges = _can_judge(self._labels)
+        seen = label_counts(self._seen_labels)[COUNTED] > 0
+        self._judges = bool(np.count_nonzero(self._labels @ seen.astype(np.int32)) >= HELD_OUT_LEAST)
         #: Whether there is a calibration, and its coefficients.
         self._calibrates = np.zeros(1, bool)
         self._coefficients = np.zeros(len(IDENTITY))
@@ -193,7 +187,7 @@ class HeldOutChoices(HeldOutStage):
                 self._choices[:] = neighbours.choices.values()
                 parameters = parameters | label_counts(self._seen_labels) | neighbours.parameters()
                 self._recall[:] = 1, self._measured_recall(parameters)
-                parameters["neighbours.recall"] = self._recall
+                parameters[RECALL] = self._recall
             ranked = self._rank(parameters)
             self._coefficients[:] = self._calibrate(ranked)
             self._measure(ranked)
@@ -208,7 +202,7 @@ class HeldOutChoices(HeldOutStage):
         exact = self._rank(parameters, points)
         exact.data[ranks_of(exact) >= BEST] = 0
         exact.eliminate_zeros()
-        found = self._rank(parameters | {"neighbours.recall": np.ones(2)}, points)
+        found = self._rank(parameters | {RECALL: np.ones(2)}, points)
         found.data[ranks_of(found) >= BEST] = 0
         found.eliminate_zeros()
         return float(are_true(exact, found.astype(bool)).mean())

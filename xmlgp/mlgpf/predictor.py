@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.mlgpf.settings import MLGPFSettings
-    from xmlgp.prediction.contributions import Contributions
+    from xmlgp.prediction.contributions import Contributions, Supporter
     from xmlgp.prediction.scores_file import Scores
     from xmlgp.preprocess.pipeline import Preprocessed
 
@@ -196,6 +196,12 @@ class MLGPFPredictor(Predictor):
             np.multiply(contributions.values, of_values, out=contributions.values)
             # Pooled with zero, this is what the regression adds.
             self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
+
+    def supporters(self, features: Features, scores: Scores, count: int) -> list[list[Supporter]] | None:
+        """Return the nearest training points that weigh most for each label; see `Predictor`."""
+        if self._neighbours is None:
+            return None
+        return self._neighbours.supporters(self._preprocessed.weigh(features), scores.indptr, scores.labels, count)
 
     def _moments(
         self, points: _Prepared, labels: slice, output: str

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
-from xmlgp.neighbours.predictions import Choices, NeighbourPredictions, united
-from xmlgp.neighbours.regression import Kernel
+from xmlgp.neighbours.hyperparameters import Choices, Kernel
+from xmlgp.neighbours.predictions import NeighbourPredictions, united
 
 if TYPE_CHECKING:
     from xmlgp.data.features import Features

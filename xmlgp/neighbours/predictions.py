@@ -13,6 +13,7 @@ Source: C. Genest, J. V. Zidek, Combining probability distributions, Statistical
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -28,19 +29,18 @@ from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardise
-from xmlgp.neighbours.regression import Kernel, Regressed, regress
+from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
+from xmlgp.neighbours.regression import Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
+from xmlgp.prediction.contributions import Supporter
 
 __all__ = [
-    "BEST",
     "DENSE",
     "EXACT_LABELS",
     "NEIGHBOURS",
-    "Choices",
     "NeighbourPredictions",
     "Neighbours",
     "Predicted",
-    "Recall",
     "labels_of_points",
     "scaled_words",
     "united",
@@ -64,29 +64,6 @@ UNKNOWN_MARGIN = 0.15
 UNKNOWN_SLOPE = 1.15
 
 
-class Choices(NamedTuple):
-    """What held-out points choose: the kernel, w and r of the pool."""
-
-    kernel: Kernel
-    weight: float
-    rarity: float
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Choices:
-        """Return the choices of `values`."""
-        *kernel, weight, rarity = values.tolist()
-        return cls(Kernel(*kernel), weight, rarity)
-
-    def weights_of(self, counts: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Return w_k of labels, given how many training points have each, K."""
-        weights = self.weight * counts / np.maximum(counts + self.rarity, 1)
-        return np.asarray(weights, np.float32)
-
-    def values(self) -> NDArray[np.float64]:
-        """Return the numbers, ℓ², γ, σ², w and r."""
-        return np.array([*self.kernel, self.weight, self.rarity])
-
-
 def _are_choices(values: NDArray[np.float64], sizes: dict[str, int]) -> bool:
     choices = Choices.of(values)
     squared_lengthscale, dense_relevance, noise = choices.kernel
@@ -102,8 +79,7 @@ def _are_choices(values: NDArray[np.float64], sizes: dict[str, int]) -> bool:
 #: Up to so many labels, all are scored, which takes little time.
 EXACT_LABELS = 5000
 
-#: The best labels of a point whose recall is measured; with less recall than this, all labels are scored.
-BEST = 5
+#: With less recall of the best labels than this, all labels are scored.
 LEAST_RECALL = 0.97
 
 #: Labels that are scored for each point: those of the nearest points with the largest shares, and the most frequent.
@@ -131,16 +107,6 @@ DENSE = ArrayGroup(
     center=Array("E", np.float64),
     width=Array("E", np.float64, is_positive),
 )
-
-
-class Recall(NamedTuple):
-    """The share of the nearest points that the search finds, and of the best labels that they or frequent labels are.
-
-    Of the labels, it is that of the `BEST` labels of highest score; 0 if that is not measured.
-    """
-
-    points: float
-    labels: float
 
 
 class Neighbours(NamedTuple):
@@ -301,6 +267,42 @@ class NeighbourPredictions:
         if found.has_words is None:
             return np.zeros((len(found.nearest), 1), np.float32)
         return 1 - found.has_words[:, None].astype(np.float32)
+
+    def supporters(
+        self, weighted: Features, indptr: NDArray[np.integer], labels: NDArray[np.integer], count: int
+    ) -> list[list[Supporter]]:
+        """Return for some labels of each point the nearest training points with the label that weigh most for it.
+
+        There are at most `count`, and as many of the words.
+        """
+        found = self.search(weighted)
+        weights = self.regress(found, self.choices.kernel).regressed.weights
+        similarities = np.exp(found.exponents(self.choices.kernel))
+        words = scaled_words(weighted.sparse, self._scales)
+        supporters = []
+        for i, (start, stop) in enumerate(itertools.pairwise(indptr)):
+            nearest = found.nearest[i][found.nearest[i] >= 0]
+            of_nearest = self._labels[nearest]
+            points = np.repeat(np.arange(len(nearest)), np.diff(of_nearest.indptr))
+            for label in labels[start:stop]:
+                has_label = points[of_nearest.indices == label]
+                order = np.argsort(-weights[i, has_label], kind="stable")[:count]
+                supporters.append(
+                    [
+                        Supporter(
+                            int(nearest[r]), float(similarities[i, r]), self._common(words[[i]], nearest[r], count)
+                        )
+                        for r in has_label[order]
+                        if weights[i, r] > 0
+                    ]
+                )
+        return supporters
+
+    def _common(self, query: csr_array, point: int, count: int) -> list[int]:
+        """Return the words that a point and a training point have, those of the largest products."""
+        products = query * self._words.rows[[point]]
+        order = np.argsort(-products.data, kind="stable")[:count]
+        return list(map(int, products.indices[order]))
 
     def pool(
         self,

@@ -23,17 +23,10 @@ from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential
+from xmlgp.neighbours.hyperparameters import Kernel
 from xmlgp.neighbours.search import read_only
 
-__all__ = ["Kernel", "Regressed", "regress"]
-
-
-class Kernel(NamedTuple):
-    """ℓ² of words, γ of dense features, and the variance σ² of the noise; that of the kernel is one."""
-
-    squared_lengthscale: float
-    dense_relevance: float
-    noise: float
+__all__ = ["Regressed", "regress"]
 
 
 class Regressed(NamedTuple):

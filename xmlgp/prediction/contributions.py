@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,7 +13,15 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.scores_file import Scores
 
-__all__ = ["Contributions"]
+__all__ = ["Contributions", "Supporter"]
+
+
+class Supporter(NamedTuple):
+    """A training point near another one: its number from 0, k(x, x′), and the features of both, strongest first."""
+
+    point: int
+    similarity: float
+    words: list[int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,19 +56,19 @@ def format_of(path: str) -> str | None:
 class LabelExplanations:
     """Explains labels by a predictor, with at most `count` words for each and so many against it.
 
-    Words are the features by their D names or, without names, their numbers. With `shares`, a label also has what
-    words, the regression and the bias add to its utility.
+    Words are the features by their D names or, without names, their numbers. Where the model has an index of the
+    training points, a label also has the `nearest` ones with it, by their numbers from 1 and with the words that they
+    share, and what words, neighbours and the bias add to its utility.
     """
 
     predictor: Predictor
     names: Sequence[str] | None
     count: int
-    shares: bool = False
 
     @property
     def fields(self) -> list[str]:
         """The names of what a label has."""
-        return ["for", "against", "from"] if self.shares else ["for", "against"]
+        return ["for", "against", "nearest", "from"] if self.predictor.pooled else ["for", "against"]
 
     def __call__(self, features: Features, scores: Scores) -> Iterator[list[object]]:
         """Yield the values of the fields for each scored label of points with these features, B×D as read.
@@ -76,18 +76,28 @@ class LabelExplanations:
         The first two are lists of {"word": name, "contribution": number}, the strongest first.
         """
         contributions = self.predictor.explain(features, scores)
+        supporters = self.predictor.supporters(features, scores, self.count)
         for pair in range(len(scores.labels)):
             values: list[object] = [
-                [
-                    {"word": feature if self.names is None else self.names[feature], "contribution": _rounded(value)}
-                    for feature, value in side
-                ]
+                [{"word": self._name(feature), "contribution": _rounded(value)} for feature, value in side]
                 for side in contributions.strongest(pair, self.count)
             ]
-            if self.shares:
-                shares = contributions.shares(pair)
-                values.append({name: _rounded(value) for name, value in shares.items()})
+            if supporters is not None:
+                values.append(
+                    [
+                        {
+                            "document": supporter.point + 1,
+                            "similarity": _rounded(supporter.similarity),
+                            "words": [self._name(word) for word in supporter.words],
+                        }
+                        for supporter in supporters[pair]
+                    ]
+                )
+                values.append({name: _rounded(value) for name, value in contributions.shares(pair).items()})
             yield values
+
+    def _name(self, feature: int) -> str | int:
+        return feature if self.names is None else self.names[feature]
 
 
 @dataclass(frozen=True)
@@ -173,7 +183,8 @@ def _cell(value: object) -> object:
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):
-        pairs = [(entry["word"], entry["contribution"]) for entry in value]
+        # A word and its contribution, or a document and its similarity.
+        pairs = [tuple(entry.values())[:2] for entry in value]
     else:
         return value
     return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in pairs)

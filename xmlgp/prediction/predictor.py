@@ -13,7 +13,7 @@ from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.calibration import Calibration
-from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.contributions import Contributions, Supporter
 from xmlgp.prediction.parts import LABELS, descending, for_parts, ignore_overflow, label_blocks
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
@@ -272,6 +272,13 @@ class Predictor(ABC):
         for_parts(write, features.N)
         contributions.check_finite(scores)
         return contributions
+
+    def supporters(self, features: Features, scores: Scores, count: int) -> list[list[Supporter]] | None:
+        """Return the training points near each point, at most `count`, that weigh most for each of its listed labels.
+
+        None if the model has no index of training points.
+        """
+        return None
 
     def filled(self, features: Features) -> Features:
         """Return the features of points, and of empty ones after them up to `min_points`; no points stay none."""

@@ -221,9 +221,7 @@ class Predictions:
         explain = None
         names = self._model.names
         if self._explain:
-            explain = LabelExplanations(
-                self._model.predictor, names.features, self._explain, "dense" in self._model.data
-            )
+            explain = LabelExplanations(self._model.predictor, names.features, self._explain)
         output = self._scoring.output or self._model.predictor.default_output
         return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 
