@@ -72,6 +72,8 @@ def choose(
     search = predictions.search(points)
     candidates = united(ranked, predictions.labels_of(search))
     B, L = candidates.shape
+    if not L:
+        return DEFAULT
     is_missing = candidates < 0
     pairs = np.maximum(candidates, 0)
     mean, variance = (values.reshape(B, L) for values in moments(pairs))
