@@ -93,6 +93,8 @@ class Model:
     check_data: Callable[[Dataset], object] = _nothing
     #: `(settings)` → whether points may have dense features.
     takes_dense: Callable[[Any], bool] = lambda settings: False
+    #: `(settings)` → whether labels may have texts; `train` then takes `label_texts`.
+    takes_label_texts: Callable[[Any], bool] = lambda settings: False
     #: The format of data files that this model is the default for.
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import click
+import numpy as np
 
 from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
@@ -75,6 +76,10 @@ def _description(model: str) -> Iterator[str]:
         yield f"nearest   {in_words(choices, recall)}"
     if learned := description.get("learned"):
         yield f"learned   {', '.join(counted(batch['N'], 'point') for batch in learned[1:])} after {learned[0]['N']}"
+    if (labels := folder.array("parameters.label_texts.labels")) is not None:
+        counts = folder.array("parameters.statistics.labels")
+        only = 0 if counts is None else np.count_nonzero(counts[np.unique(labels)] == 0)
+        yield f"texts     of {counted(len(np.unique(labels)), 'label')}; {counted(only, 'label')} without points"
     if run:
         yield f"run       {run}"
     yield "settings"

@@ -44,6 +44,13 @@ __all__ = ["train"]
 @cluster_options
 @analysis_options
 @vocabulary_options
+@click.option(
+    "--label-texts",
+    type=INPUT,
+    metavar="FILE",
+    help="Texts of labels, lines LABEL<TAB>TEXT: names, alternative names or descriptions. Labels that DATA do not "
+    "have are suggested by their texts.",
+)
 @dense_option
 @reading_options()
 @threads_option

@@ -15,8 +15,9 @@ from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
 from xmlgp.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
-from xmlgp.neighbours.choice import DEFAULT, choose
+from xmlgp.neighbours.choice import DEFAULT, choose, choose_texts
 from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
+from xmlgp.neighbours.label_texts import LabelTexts, TextFit
 from xmlgp.neighbours.predictions import EXACT_LABELS, NeighbourPredictions, Neighbours, scaled_words
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.runtime.random_streams import Stream, random_stream
@@ -171,6 +172,8 @@ class HeldOutChoices(HeldOutStage):
         self._choices = DEFAULT.values()
         #: The numbers of `Recall`.
         self._recall = np.array([1.0, 0.0])
+        #: The numbers of `TextFit`.
+        self._text_fit = TextFit.default(len(self._trained)).values()
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
@@ -188,6 +191,9 @@ class HeldOutChoices(HeldOutStage):
                 parameters = parameters | label_counts(self._seen_labels) | neighbours.parameters()
                 self._recall[:] = 1, self._measured_recall(parameters)
                 parameters[RECALL] = self._recall
+                if self._problem.label_texts:
+                    self._text_fit[:] = self._choose_texts(parameters, neighbours).values()
+                    parameters |= self._texts(neighbours)
             ranked = self._rank(parameters)
             self._coefficients[:] = self._calibrate(ranked)
             self._measure(ranked)
@@ -218,6 +224,26 @@ class HeldOutChoices(HeldOutStage):
         points = self._problem.preprocessed.weigh(self._features)
         moments = functools.partial(predictor.moments_of, self._features)
         return choose(predictions, points, self._labels, np.concatenate(ranked), moments, counts)
+
+    def _choose_texts(self, parameters: Parameters, neighbours: Neighbours) -> TextFit:
+        """Return what is chosen for the texts of labels, given a model without them, and the training points."""
+        counts = parameters[COUNTED]
+        predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
+        predictor = self._predictor(parameters)
+        ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
+        points = self._problem.preprocessed.weigh(self._features)
+        moments = functools.partial(predictor.moments_of, self._features)
+        texts = LabelTexts.of(self._texts(neighbours))
+        if texts is None:
+            return TextFit.of(self._text_fit)
+        return choose_texts(texts, predictions, points, self._labels, np.concatenate(ranked), moments, counts)
+
+    def _texts(self, neighbours: Neighbours) -> Parameters:
+        """Return the texts of labels by parameter name; none if there are none."""
+        texts = self._problem.label_texts
+        if texts is None:
+            return {}
+        return LabelTexts.build(texts, neighbours.words.rows, TextFit.of(self._text_fit)).parameters()
 
     def _neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Neighbours:
         """Return the index of some training points."""
@@ -269,6 +295,7 @@ class HeldOutChoices(HeldOutStage):
             "intervals": self._intervals,
             "choices": self._choices,
             "recall": self._recall,
+            "text_fit": self._text_fit,
             **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}
@@ -280,7 +307,8 @@ class HeldOutChoices(HeldOutStage):
             parameters["calibration"] = self._coefficients
         if self._has_neighbours:
             every = np.arange(self._problem.labels.shape[0])
-            parameters |= self._neighbours(every, self._current_parameters()).parameters()
+            neighbours = self._neighbours(every, self._current_parameters())
+            parameters |= neighbours.parameters() | self._texts(neighbours)
         return parameters
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xmlgp.gp.weight_space import WeightSpacePrediction
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.mlgpf.stochastic import Stochastic
+    from xmlgp.neighbours.label_texts import TextWords
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.inference import Inference
@@ -34,7 +35,10 @@ MakeBatch: TypeAlias = "Callable[[NDArray[np.int64], np.random.Generator], Batch
 
 
 class Problem(NamedTuple):
-    """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them."""
+    """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them.
+
+    `label_texts` may also be of labels that no point has, whose numbers are K and more.
+    """
 
     settings: MLGPFSettings
     features: Features
@@ -43,6 +47,7 @@ class Problem(NamedTuple):
     coordinates: Inputs
     work: Work = THIS_MACHINE
     progress: Progress = silent
+    label_texts: TextWords | None = None
 
 
 class MLGPFMethod(Protocol):

@@ -20,7 +20,16 @@ from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
-from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, NeighbourPredictions, Neighbours, Predicted
+from xmlgp.neighbours.label_texts import LABEL_TEXTS, LabelTexts, TextEvidence
+from xmlgp.neighbours.predictions import (
+    DENSE,
+    NEIGHBOURS,
+    NeighbourPredictions,
+    Neighbours,
+    Predicted,
+    labels_of_rows,
+    united,
+)
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.parts import for_parts
@@ -85,6 +94,11 @@ class MLGPFPredictor(Predictor):
             neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
         )
         self.pooled = neighbours is not None
+        texts = LabelTexts.of(parameters)
+        self.has_texts = texts is not None
+        self._texts = texts and TextEvidence(texts, parameters[COUNTED], feature_count)
+        if self._texts and self._texts.texts_only.any():
+            self.uncalibrated = self._texts.texts_only
         #: Nodes of the quadrature of E σ(f).
         self.nodes = settings.nodes
         if "calibration" in parameters:
@@ -114,13 +128,15 @@ class MLGPFPredictor(Predictor):
             CALIBRATION: None,
             LABEL_WEIGHTS: settings.label_weights,
         }
-        of_points = {COUNTS: None, NEIGHBOURS: None, DENSE: None}
+        of_points = {COUNTS: None, NEIGHBOURS: None, DENSE: None, LABEL_TEXTS: None}
         names = {name for group in of_points for name in group.arrays}
         known = {name: array for name, array in parameters.items() if name in names}
         trained = {name: array for name, array in parameters.items() if name not in names}
         sizes = _sizes_of_training(parameters, D)
         # Features and labels that are learned later are known to neighbours alone.
         fits = sizes.D <= D and sizes.K <= K if NEIGHBOURS.is_in(parameters) else sizes == (D, K)
+        # What texts say of labels needs the labels of neighbours.
+        fits &= NEIGHBOURS.is_in(parameters) or not LABEL_TEXTS.is_in(parameters)
         return fits and arrays_fit(trained, groups, sizes._asdict()) and arrays_fit(known, of_points, {"D": D, "K": K})
 
     @property
@@ -138,7 +154,13 @@ class MLGPFPredictor(Predictor):
             # Utilities alone need no variance.
             moments = Moments(self._latent_mean(trained), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, trained.sparse)
-        return _Prepared(batch, self._neighbours.predict(weighted) if self._neighbours else None)
+        predicted = self._neighbours.predict(weighted) if self._neighbours else None
+        return _Prepared(batch, predicted, self._log_odds_of_texts(weighted, predicted))
+
+    def _log_odds_of_texts(self, weighted: Features, predicted: Predicted | None) -> csr_array | None:
+        if not self._texts or predicted is None:
+            return None
+        return self._texts.log_odds(self._texts.evidence(weighted.sparse, predicted.shares))
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -157,7 +179,10 @@ class MLGPFPredictor(Predictor):
         """Return the labels of the nearest training points and the most frequent ones; see `Predictor`."""
         if self._neighbours is None or points.predicted is None:
             return None
-        return self._neighbours.best_labels(points.predicted, count)
+        best = self._neighbours.best_labels(points.predicted, count)
+        if best is None or points.texts is None:
+            return best
+        return united(best, labels_of_rows(points.texts))
 
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""
@@ -196,6 +221,27 @@ class MLGPFPredictor(Predictor):
             np.multiply(contributions.values, of_values, out=contributions.values)
             # Pooled with zero, this is what the regression adds.
             self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
+            if self._texts:
+                self._explain_texts(self._texts, weighted, predicted, scores, contributions)
+
+    def _explain_texts(
+        self,
+        texts: TextEvidence,
+        weighted: Features,
+        predicted: Predicted,
+        scores: Scores,
+        contributions: Contributions,
+    ) -> None:
+        """Write what the texts of labels contribute; nothing else does where a label has no points."""
+        evidence = texts.evidence(weighted.sparse, predicted.shares)
+        if contributions.texts is None or contributions.text is None or contributions.neighbours is None:
+            return
+        contributions.texts[:] = texts.terms_of_pairs(texts.log_odds(evidence), scores.indptr, scores.labels)
+        contributions.text[:] = texts.best_texts(evidence, scores.indptr, scores.labels)
+        only = texts.texts_only[scores.labels]
+        contributions.bias[only] = texts.fit.base
+        contributions.neighbours[only] = 0
+        contributions.values[np.repeat(only, np.diff(contributions.indptr))] = 0
 
     def supporters(self, features: Features, scores: Scores, count: int) -> list[list[Supporter]] | None:
         """Return the nearest training points that weigh most for each label; see `Predictor`."""
@@ -210,6 +256,8 @@ class MLGPFPredictor(Predictor):
         mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool(points.predicted, labels, mean, variance)
+        if self._texts and points.texts is not None:
+            self._texts.add(points.texts, labels, mean, variance)
         return mean, variance
 
     def moments_of(
@@ -236,6 +284,8 @@ class MLGPFPredictor(Predictor):
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool_pairs(points.predicted, indptr, labels.ravel(), mean, variance)
+        if self._texts and points.texts is not None:
+            self._texts.add_pairs(points.texts, indptr, labels.ravel(), mean, variance)
         return mean, variance
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
@@ -245,6 +295,8 @@ class MLGPFPredictor(Predictor):
         numbers = 4 * P
         if self._neighbours:
             numbers += self._neighbours.numbers_per_point
+        if self._texts:
+            numbers += self._texts.numbers_per_point
         if with_std or output != "utility" or self._map is None:
             # Covariances and their product with C⁻¹, which only the shared posterior does not have for each function.
             shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
@@ -277,10 +329,11 @@ class MLGPFPredictor(Predictor):
 
 
 class _Prepared(NamedTuple):
-    """The terms of the utilities of B points; None without neighbours."""
+    """The terms of the utilities of B points; None without neighbours, or without texts of labels."""
 
     batch: Batch
     predicted: Predicted | None
+    texts: csr_array | None
 
 
 class _Sizes(NamedTuple):

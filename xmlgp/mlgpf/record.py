@@ -21,6 +21,7 @@ MLGPF = Model(
     train=late("xmlgp.mlgpf.train:train"),
     load_predictor=lambda: resolve_name("xmlgp.mlgpf.predictor:MLGPFPredictor"),
     takes_dense=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
+    takes_label_texts=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
     unset=late("xmlgp.mlgpf.train:values_of_unset"),
     papers="[S] and [L]",
     join=late("xmlgp.mlgpf.join:join"),

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.data.dataset import widened
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.stochastic import Schedule, Stochastic, training_rate
 from xmlgp.mlgpf.weight_space import sweep_count
+from xmlgp.neighbours.label_texts import TextWords
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop, TrainingDiverged
@@ -21,6 +23,8 @@ from xmlgp.training.trained import HeldOut, Trained, label_counts
 from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from xmlgp.data.features import Features
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
@@ -102,8 +106,12 @@ def train(
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
     work: Work = THIS_MACHINE,
+    label_texts: tuple[csr_array, NDArray[np.int32]] | None = None,
 ) -> Trained:
     """Train MLGPF as its settings say; see `Model.train`.
+
+    With texts of labels, their words M×(D and more) and the label of each, the last labels that no point has are not
+    trained: only their texts speak for them.
 
     Some points are held out (`calibration_points`). On them probabilities are calibrated, and in weight space the pool
     with the regression on neighbours is chosen (`HeldOutChoices`). If training diverges, it restarts once with
@@ -122,7 +130,10 @@ def train(
     settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
     method = settings.load_method()
     coordinates = method.coordinates(features, preprocessed, work)
-    problem = Problem(settings, features, labels, preprocessed, coordinates, work, progress)
+    trained = labels if label_texts is None else widened(labels, int(labels.indices.max(initial=-1)) + 1)
+    problem = Problem(
+        settings, features, trained, preprocessed, coordinates, work, progress, label_texts and TextWords(*label_texts)
+    )
     parameters, history, training = _train_twice(method, problem, checkpoints)
     return Trained(parameters | label_counts(labels), history, training.held_out)
 

@@ -179,13 +179,16 @@ class ModelFolder:
         words = vectorizer.words if vectorizer else self._names("features", "D")
         labels, uris, preferred = (self._names(kind, "K") for kind in ("labels", "uris", "preferred"))
         vocabulary = (uris, preferred) if uris and preferred else ()
-        return Names(labels, words, vectorizer, *vocabulary)
+        texts = self._names("texts", None)
+        return Names(labels, words, vectorizer, *vocabulary)._replace(texts=texts)
 
-    def _names(self, kind: str, count: str) -> list[str] | None:
+    def _names(self, kind: str, count: str | None) -> list[str] | None:
+        """Return names of a kind, as many as a letter of the data says, or as there are labels of texts."""
         array = self.array(f"names.{kind}")
         if array is None:
             return None
-        number = self.description["data"][count]
+        of_texts = self.array("parameters.label_texts.labels")
+        number = self.description["data"][count] if count else 0 if of_texts is None else of_texts.size
         if array.dtype == np.uint8 and array.ndim == 1 and _has_lines(array, number):
             names: list[str] | None = parse_names(array.tobytes(), number)
             if names is not None:

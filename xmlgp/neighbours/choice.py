@@ -14,12 +14,13 @@ from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
 from xmlgp.neighbours.hyperparameters import Choices, Kernel
-from xmlgp.neighbours.predictions import NeighbourPredictions, united
+from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, LabelTexts, TextEvidence, TextFit, elements_of_pairs, fit_texts
+from xmlgp.neighbours.predictions import NeighbourPredictions, labels_of_rows, united
 
 if TYPE_CHECKING:
     from xmlgp.data.features import Features
 
-__all__ = ["DEFAULT", "choose"]
+__all__ = ["DEFAULT", "choose", "choose_texts"]
 
 #: ℓ² and σ² to choose from. On five sets of 159 to 28,164 labels, each of them is best for one, by 0.1 to 0.5 of P@1.
 LENGTHSCALES = (0.5, 1.0)
@@ -40,6 +41,9 @@ RARITIES = (0.0, 2.0, 5.0)
 
 #: What a model has whose held-out points are too few to choose.
 DEFAULT = Choices(Kernel(LENGTHSCALES[0], 1.0, NOISES[0]), 0.5, RARITIES[0])
+
+#: Labels of the best texts of each point, among which and those of highest utility the weight of texts is chosen.
+TEXT_CANDIDATES = 20
 
 #: The first ranks, whose precision and propensity-scored precision are summed.
 RANKS = (1, 3, 5)
@@ -100,6 +104,43 @@ def choose(
     return best
 
 
+def choose_texts(
+    texts: LabelTexts,
+    predictions: NeighbourPredictions,
+    points: Features,
+    labels: csr_array,
+    ranked: NDArray[np.int32],
+    moments: Callable[[NDArray[np.int32]], tuple[NDArray[np.floating], NDArray[np.floating]]],
+    counts: NDArray[np.integer],
+) -> TextFit:
+    """Return what held-out points choose for the texts of labels: the likeliest coefficients, and the best weight.
+
+    The weight is that of highest P@k + PSP@k, summed over `RANKS`, among those with which P@k is no lower than without
+    texts. The parameters are those of `choose`; labels are ranked by, and moments are of, utilities with neighbours.
+    """
+    evidence = TextEvidence(texts, counts, points.D)
+    found = evidence.evidence(points.sparse, predictions.predict(points).shares)
+    fit = fit_texts(found, texts.labels, labels)
+    log_odds = evidence.with_fit(fit).log_odds(found)
+    candidates = united(ranked, labels_of_rows(top_entries(log_odds, TEXT_CANDIDATES)))
+    B, L = candidates.shape
+    is_missing = candidates < 0
+    pairs = np.maximum(candidates, 0)
+    mean, variance = (values.reshape(B, L) for values in moments(pairs))
+    terms = elements_of_pairs(log_odds, np.arange(0, B * L + 1, L), pairs.ravel()).reshape(B, L)
+    measure = _Measure(candidates, labels, counts, predictions.point_count)
+    best, most, least = 0.0, -1.0, 0.0
+    for weight in TEXT_WEIGHTS:
+        weights = fit._replace(weight=weight).weights_of(np.maximum(counts, 1))[pairs]
+        scores = approximate_log_odds(mean + weights * terms, variance)
+        scores[is_missing] = -np.inf
+        precision, propensity_scored = measure.shares(scores)
+        least = least or precision
+        if precision >= least and precision + propensity_scored > most:
+            best, most = weight, precision + propensity_scored
+    return fit._replace(weight=best)
+
+
 class _Measure:
     """The sum of the precision and the propensity-scored precision, in shares, of the first labels at `RANKS`.
 
@@ -121,10 +162,15 @@ class _Measure:
 
     def __call__(self, scores: NDArray[np.floating]) -> float:
         """Return the measure of scores, B×L; of equal ones the first are ranked higher."""
+        return sum(self.shares(scores))
+
+    def shares(self, scores: NDArray[np.floating]) -> list[float]:
+        """Return the two precisions, which `__call__` sums."""
         most = min(max(RANKS), scores.shape[1])
         # The sum over the first ranks, in the order of scores.
         first = np.argpartition(-scores, most - 1, axis=1)[:, :most]
         order = np.argsort(-np.take_along_axis(scores, first, axis=1), axis=1, kind="stable")
         found = np.take_along_axis(self._gains, np.take_along_axis(first, order, axis=1)[None], axis=2)
         sums = (found[:, :, :k].sum(axis=(1, 2)) / best for k, best in zip(RANKS, self._best, strict=True))
-        return float(sum(shares.sum() for shares in sums))
+        shares: list[float] = np.sum(list(sums), axis=0).tolist()
+        return shares

@@ -42,6 +42,7 @@ __all__ = [
     "Neighbours",
     "Predicted",
     "labels_of_points",
+    "labels_of_rows",
     "scaled_words",
     "united",
 ]
@@ -237,7 +238,7 @@ class NeighbourPredictions:
         if len(self._frequencies) <= EXACT_LABELS or self._recall[1] < LEAST_RECALL:
             return None
         frequent = np.argsort(-self._frequencies, kind="stable")[: max(count, FREQUENT)].astype(np.int32)
-        nearest = _padded(top_entries(predicted.shares, max(count, LARGEST)))
+        nearest = labels_of_rows(top_entries(predicted.shares, max(count, LARGEST)))
         return united(nearest, np.broadcast_to(frequent, (len(nearest), len(frequent))))
 
     def labels_of(self, found: Found) -> NDArray[np.int32]:
@@ -369,14 +370,14 @@ def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[n
     points = csr_array((np.ones(indptr[-1], np.float32), nearest[present], indptr), shape=(B, labels.shape[0]))
     found = csr_array(points @ labels)
     found.sort_indices()
-    return _padded(found)
+    return labels_of_rows(found)
 
 
-def _padded(labels: csr_array) -> NDArray[np.int32]:
-    """Return the labels of each point, B×L; −1 after the last one."""
-    counts = np.diff(labels.indptr)
+def labels_of_rows(matrix: csr_array) -> NDArray[np.int32]:
+    """Return the columns of the elements of each row, B×L; −1 after the last one."""
+    counts = np.diff(matrix.indptr)
     result = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
-    result[np.arange(result.shape[1]) < counts[:, None]] = labels.indices
+    result[np.arange(result.shape[1]) < counts[:, None]] = matrix.indices
     return result
 
 

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup
 from xmlgp.linear_algebra.special import expit
 
-__all__ = ["CALIBRATION", "MISSING", "RANKS", "Calibration", "fit_calibration"]
+__all__ = ["CALIBRATION", "MISSING", "RANKS", "Calibration", "Expansion", "fit_calibration", "minimum"]
 
 #: R: labels of each point that the map is fitted to, those of highest probability.
 RANKS = 50
@@ -159,10 +159,10 @@ def fit_calibration(probabilities: NDArray[np.floating], correct: NDArray[np.boo
         curvature = terms.T @ ((weights * wrong * (1 - wrong))[:, None] * terms)
         return value, gradient, curvature + PRECISION * np.eye(len(offset))
 
-    return Calibration(_minimum(loss, IDENTITY, *np.transpose(BOUNDS)))
+    return Calibration(minimum(loss, IDENTITY, *np.transpose(BOUNDS)))
 
 
-def _minimum(
+def minimum(
     loss: Callable[[NDArray[np.float64]], Expansion],
     start: NDArray[np.float64],
     low: NDArray[np.float64],

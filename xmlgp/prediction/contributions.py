@@ -35,7 +35,8 @@ class Contributions:
 
     `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
     Features that the point does not have contribute nothing, and are not listed. The rest is the bias of the label, and
-    what the regression on neighbours adds, which is None without it.
+    what the regression on neighbours adds, which is None without it, and what the texts of labels add, which is None
+    without them; `text` is the number of the text of each label that adds most, or −1.
     """
 
     indptr: NDArray[np.int64]
@@ -43,12 +44,16 @@ class Contributions:
     values: NDArray[np.floating]
     bias: NDArray[np.floating]
     neighbours: NDArray[np.floating] | None = None
+    texts: NDArray[np.floating] | None = None
+    text: NDArray[np.int32] | None = None
 
     @classmethod
-    def unset(cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
+    def unset(
+        cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: bool = False, has_texts: bool = False
+    ) -> Contributions:
         """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
 
-        Neighbours have them if utilities are `pooled` with theirs.
+        Neighbours have them if utilities are `pooled` with theirs, and texts if the model `has_texts`.
         """
         counts = np.repeat(np.diff(features.sparse.indptr), np.diff(scores.indptr))
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -56,12 +61,15 @@ class Contributions:
         n = len(counts)
         _repeat_rows(features.sparse.indptr, features.sparse.indices, scores.indptr, columns)
         neighbours = np.zeros(n, dtype) if pooled else None
-        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), neighbours)
+        texts = np.zeros(n, dtype) if has_texts else None
+        text = np.full(n, -1, np.int32) if has_texts else None
+        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), neighbours, texts, text)
 
     @property
     def rest(self) -> NDArray[np.floating]:
-        """What no feature of the point contributes by itself, n: the bias of the label, and neighbours."""
-        return self.bias if self.neighbours is None else self.bias + self.neighbours
+        """What no feature of the point contributes by itself, n: the bias of the label, neighbours and texts."""
+        others = (part for part in (self.neighbours, self.texts) if part is not None)
+        return sum(others, self.bias)
 
     def of_pairs(self, pairs: slice) -> Contributions:
         """Return the contributions to the utilities of the pairs in a slice, with views of the arrays."""
@@ -73,6 +81,8 @@ class Contributions:
             self.values[elements],
             self.bias[pairs],
             None if self.neighbours is None else self.neighbours[pairs],
+            None if self.texts is None else self.texts[pairs],
+            None if self.text is None else self.text[pairs],
         )
 
     def check_finite(self, scores: Scores) -> None:
@@ -88,11 +98,13 @@ class Contributions:
             )
 
     def shares(self, pair: int) -> dict[str, float]:
-        """Return what words, neighbours and the bias add to the utility of pair j, by name."""
+        """Return what words, neighbours, texts and the bias add to the utility of pair j, by name."""
         words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
         shares = {"words": float(words)}
         if self.neighbours is not None:
             shares["neighbours"] = float(self.neighbours[pair])
+        if self.texts is not None:
+            shares["text"] = float(self.texts[pair])
         return {**shares, "bias": float(self.bias[pair])}
 
     def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:

@@ -64,11 +64,13 @@ class LabelExplanations:
     predictor: Predictor
     names: Sequence[str] | None
     count: int
+    texts: Sequence[str] | None = None
 
     @property
     def fields(self) -> list[str]:
         """The names of what a label has."""
-        return ["for", "against", "nearest", "from"] if self.predictor.pooled else ["for", "against"]
+        of_neighbours = ["nearest", "from"] if self.predictor.pooled else []
+        return ["for", "against", *of_neighbours, *(["text"] if self.texts else [])]
 
     def __call__(self, features: Features, scores: Scores) -> Iterator[list[object]]:
         """Yield the values of the fields for each scored label of points with these features, B×D as read.
@@ -94,6 +96,9 @@ class LabelExplanations:
                     ]
                 )
                 values.append({name: _rounded(value) for name, value in contributions.shares(pair).items()})
+            if self.texts and contributions.text is not None:
+                text = int(contributions.text[pair])
+                values.append(self.texts[text] if text >= 0 else None)
             yield values
 
     def _name(self, feature: int) -> str | int:

@@ -55,6 +55,10 @@ class Predictor(ABC):
     calibration: Calibration | None = None
     #: Whether utilities are pooled with the regression on neighbours.
     pooled = False
+    #: Whether texts of labels say something of them.
+    has_texts = False
+    #: Labels whose probabilities are not those that the calibration was fitted to, and stay, K; None if all are.
+    uncalibrated: NDArray[np.bool_] | None = None
     #: Fewest points that are scored together, after which empty ones are added: BLAS multiplies a few rows otherwise
     #: than many, so the last digits of a score would depend on the other points. With `dense.product_by_rows`, two are
     #: enough.
@@ -235,7 +239,10 @@ class Predictor(ABC):
             yield self._top(self.filled(rows), k, output, with_std).rows(0, rows.N)
 
     def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
-        labels = np.empty((features.N, k), np.int32)
+        # Calibration can change the order of labels only if some keep their probabilities.
+        reorders = self.uncalibrated is not None and self.calibration is not None and output == "probability"
+        count = max(k, min(2 * k, MAX_STREAMED, self.label_count)) if reorders else k
+        labels = np.empty((features.N, count), np.int32)
 
         def write(
             rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
@@ -244,7 +251,12 @@ class Predictor(ABC):
             if std is not None:
                 std[:] = self.std(points, labels[rows], output)
 
-        scores, std = self._write_scores(write, features, k, output, with_std)
+        scores, std = self._write_scores(write, features, count, output, with_std, labels)
+        if reorders:
+            order = descending(scores)[:, :k]
+            labels = np.take_along_axis(labels, order, axis=1)
+            scores = np.take_along_axis(scores, order, axis=1)
+            std = None if std is None else np.take_along_axis(std, order, axis=1)
         return Scores.from_top(labels, scores, self.label_count, std)
 
     def explain(self, features: Features, scores: Scores) -> Contributions:
@@ -263,7 +275,7 @@ class Predictor(ABC):
                 f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.N} points, "
                 f"and the model has {self.label_count} labels"
             )
-        contributions = Contributions.unset(features, scores, self.dtype, self.pooled)
+        contributions = Contributions.unset(features, scores, self.dtype, self.pooled, self.has_texts)
 
         def write(rows: slice) -> None:
             pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
@@ -296,8 +308,11 @@ class Predictor(ABC):
         k: int,
         output: str,
         with_std: bool,
+        labels: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return scores, N×k, and their standard deviations or None, which are calibrated here.
+
+        They are of these `labels`, N×k, which the function also writes, or of all labels.
 
         `function(rows, points, scores, std)` writes those of a few hundred prepared points at a time, on all cores.
         """
@@ -309,15 +324,30 @@ class Predictor(ABC):
             part_std = None if std is None else std[rows]
             function(rows, self.prepare(features[rows], output, with_std), part_scores, part_std)
             if self.calibration and output == "probability":
-                _calibrate(self.calibration, part_scores, part_std)
+                kept = self.uncalibrated
+                if kept is not None and labels is not None:
+                    kept = kept[labels[rows]]
+                _calibrate(self.calibration, part_scores, part_std, kept)
 
         for_parts(write, features.N)
         return scores, std
 
 
-def _calibrate(calibration: Calibration, scores: NDArray[np.floating], std: NDArray[np.floating] | None) -> None:
-    """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place."""
+def _calibrate(
+    calibration: Calibration,
+    scores: NDArray[np.floating],
+    std: NDArray[np.floating] | None,
+    kept: NDArray[np.bool_] | None = None,
+) -> None:
+    """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place.
+
+    Those that are `kept`, k or B×k, stay as they are, and have no ranks.
+    """
     size = max(1, CALIBRATED // scores.shape[1])
+    before = None if kept is None else (scores.copy(), None if std is None else std.copy())
+    if kept is not None:
+        # After the others.
+        np.copyto(scores, 0, where=kept)
     for start in range(0, len(scores), size):
         rows = slice(start, start + size)
         order = descending(scores[rows])
@@ -326,3 +356,7 @@ def _calibrate(calibration: Calibration, scores: NDArray[np.floating], std: NDAr
         if std is not None:
             ranked_std = np.take_along_axis(std[rows], order, axis=1)
             np.put_along_axis(std[rows], order, calibration.calibrated_std(ranked, ranked_std), axis=1)
+    if kept is not None and before is not None:
+        np.copyto(scores, before[0], where=kept)
+        if std is not None and before[1] is not None:
+            np.copyto(std, before[1], where=kept)

@@ -81,7 +81,7 @@ def learn(  # noqa: PLR0913, which are the options of the command
             reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")
             _remove_finished_run(trained)
             return _with_names(trained, trained.names, retrain, reporter)
-        names = name_labels(names, concepts, reporter.note, trained.names)
+        names = name_labels(names, concepts, reporter.note, trained.names)._replace(texts=trained.names.texts)
         batches = [*trained.batches, _used(points).facts]
         joined = None if retrain else _joined(trained, points, names, batches)
         if joined is not None:
@@ -158,16 +158,19 @@ def _train_again(
 ) -> TrainedModel:
     """Return the model that is trained on all points, and replaces the one in its locked folder."""
     facts: dict[str, Any] = {"learned": batches, "classes": model.classes}
+    texts = model.numbered_texts
     if model.folder is None:
-        trained = train_in_memory(points, model.settings, names, reporter.progress, THIS_MACHINE, keep_points=True)
+        trained = train_in_memory(
+            points, model.settings, names, reporter.progress, THIS_MACHINE, keep_points=True, texts=texts
+        )
         return replace(trained, **facts)
     path = model.folder.path
-    training = FolderTraining(path, points, names, CHECKPOINT_SECONDS, reporter, THIS_MACHINE, facts=facts)
+    training = FolderTraining(path, points, names, CHECKPOINT_SECONDS, reporter, THIS_MACHINE, facts=facts, texts=texts)
     run = readable_run(path)
     sizes = [counted(points.shape[i], noun) for i, noun in enumerate(("point", "feature", "label"))]
     training.note(f"training again on all {sizes[0]}, with {sizes[1]} and {sizes[2]}")
     # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
-    is_same = run is not None and run.difference(points.facts, model.settings) is None
+    is_same = run is not None and run.difference(training.identity, model.settings) is None
     return training.run(Request(model.settings), resume=is_same, overwrite=True)
 
 

@@ -221,16 +221,21 @@ class Predictions:
         explain = None
         names = self._model.names
         if self._explain:
-            explain = LabelExplanations(self._model.predictor, names.features, self._explain)
+            explain = LabelExplanations(self._model.predictor, names.features, self._explain, names.texts)
         output = self._scoring.output or self._model.predictor.default_output
         return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 
     def _scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
         """Yield blocks of points with their labels."""
+        only, by_texts = self._scoring.predictor.uncalibrated, 0
         with memory_errors_reported(), self._reporter.progress("predict", N, " points") as bar:
             for block in score_blocks(self._scoring, points.blocks(), self._work, points.waits):
+                if only is not None:
+                    by_texts += int(only[block.scores.labels].sum())
                 yield block
                 bar.update(block.scores.N)
+        if by_texts:
+            self._reporter.note(f"{counted(by_texts, 'suggestion')} by texts of labels alone, which have no points")
         if points.without_words:
             verb = "has" if points.without_words == 1 else "have"
             documents = f"{counted(points.without_words, 'document')} {verb}"

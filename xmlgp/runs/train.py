@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from xmlgp.data.dataset import Dataset
+from xmlgp.data.dataset import Dataset, widened
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
@@ -37,8 +37,10 @@ from xmlgp.runs.trained_model import (
     stored_preprocessing,
     write_model,
 )
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.settings.fields import Settings
+from xmlgp.text.label_texts import NumberedTexts, number_texts, read_label_texts
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
 from xmlgp.training.checkpoints import CheckpointWriter
@@ -104,6 +106,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
+    label_texts: FilePath | None = None,
     progress: Progress | None = None,
     note: Callable[[str], object] | None = None,
     work: Work | None = None,
@@ -144,6 +147,9 @@ def train(  # noqa: PLR0913, which are the options of the command
         A vocabulary with URIs and preferred labels, by which predictions name the labels; see docs/text.md.
     vocabulary_language : str, optional
         The language of preferred labels. Default: English if there are any, otherwise that of most labels.
+    label_texts : path, optional
+        Texts of labels, lines `label<TAB>text`: names, alternative names or descriptions, by which documents may have
+        labels that no training document has; see docs/text.md.
     progress : callable, optional
         Shows the progress of long work, see `xmlgp.runtime.progress`. Default: nothing does.
     note : callable, optional
@@ -176,25 +182,41 @@ def train(  # noqa: PLR0913, which are the options of the command
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and known.same
     dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
+    texts = None
+    if label_texts is not None:
+        pairs = read_label_texts(label_texts)
+        names, texts = number_texts(names, pairs, same)
+        K = len(names.labels or ())
+        new = counted(K - dataset.K, "label")
+        reporter.note(f"{label_texts}: texts of {counted(len({label for label, _ in pairs}), 'label')}; {new} new")
+        dataset = Dataset(dataset.features, widened(dataset.labels, K))
     names = name_labels(names, known, note=reporter.note)
     request = Request(settings or {}, recipe, default_model(data_format))
     if path is not None:
-        training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work, keep_points)
+        training = FolderTraining(
+            Path(path), dataset, names, checkpoint_seconds, reporter, work, keep_points, texts=texts
+        )
         with lock_model_folder(path):
             return training.run(request, resume, overwrite)
     chosen, notes = request.settings(dataset)
     for text in notes:
         reporter.note(text)
-    return train_in_memory(dataset, chosen, names, reporter.progress, work, keep_points)
+    return train_in_memory(dataset, chosen, names, reporter.progress, work, keep_points, texts)
 
 
 def train_in_memory(
-    dataset: Dataset, settings: Settings, names: Names, progress: Progress, work: Work, keep_points: bool
+    dataset: Dataset,
+    settings: Settings,
+    names: Names,
+    progress: Progress,
+    work: Work,
+    keep_points: bool,
+    texts: NumberedTexts | None = None,
 ) -> TrainedModel:
     """Return a model in memory; see `train`."""
-    check_training(dataset, settings, work)
+    check_training(dataset, settings, work, texts)
     preprocessed = preprocess_data(dataset, settings, progress, work)
-    return _trained(dataset, settings, preprocessed, names, progress, work, keep_points)
+    return _trained(dataset, settings, preprocessed, names, progress, work, keep_points, texts=texts)
 
 
 def _check_destination(path: FilePath) -> None:
@@ -203,11 +225,16 @@ def _check_destination(path: FilePath) -> None:
         pass
 
 
-def check_training(dataset: Dataset, settings: Settings, work: Work) -> None:
+def check_training(dataset: Dataset, settings: Settings, work: Work, texts: NumberedTexts | None = None) -> None:
     """Raise SettingsError for data that the model cannot be trained on, or a cluster that it cannot use."""
     model = MODELS[settings.model]
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
+    if texts and not model.takes_label_texts(settings):
+        raise SettingsError(
+            "texts of labels need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are its "
+            "defaults"
+        )
     model.check_dense(settings, dataset)
     model.check_data(dataset)
     model.work_options(work)
@@ -219,7 +246,7 @@ def preprocess_data(dataset: Dataset, settings: Settings, progress: Progress, wo
     return model.preprocess(dataset.features, settings, progress, **model.work_options(work))
 
 
-def _trained(
+def _trained(  # noqa: PLR0913, which are all that training has
     dataset: Dataset,
     settings: Settings,
     preprocessed: Preprocessed,
@@ -228,10 +255,14 @@ def _trained(
     work: Work,
     keep_points: bool,
     checkpoints: CheckpointWriter | None = None,
+    texts: NumberedTexts | None = None,
 ) -> TrainedModel:
     """Return the model that is trained on preprocessed points."""
     model = MODELS[settings.model]
     options: dict[str, Any] = model.work_options(work)
+    if texts and names.vectorizer:
+        options = options | {"label_texts": (texts.words(names.vectorizer), texts.labels)}
+        names = names._replace(texts=texts.texts)
     parameters, history, held_out = model.train(
         dataset.features, dataset.labels, preprocessed, settings, progress, checkpoints, **options
     )
@@ -256,6 +287,13 @@ class FolderTraining:
     work: Work
     keep_points: bool = True
     facts: Mapping[str, Any] = field(default_factory=dict)
+    texts: NumberedTexts | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What an interrupted run is known by: the facts of its data, and its texts of labels."""
+        facts = dict(self.dataset.facts)
+        return facts | {"label_texts": self.texts.fingerprint} if self.texts else facts
 
     def note(self, text: str) -> None:
         """Note a message about the folder."""
@@ -265,14 +303,14 @@ class FolderTraining:
         """Train, write the model and return it, and say how it went."""
         interrupted = readable_run(self.path) if resume else None
         # A run on these data has been allowed to replace the model.
-        is_resumed = interrupted is not None and interrupted.data == self.dataset.facts
+        is_resumed = interrupted is not None and interrupted.data == self.identity
         folder = model_to_replace(self.path, self.dataset, overwrite, is_resumed)
         settings, notes = request.settings(self.dataset, folder)
-        check_training(self.dataset, settings, self.work)
+        check_training(self.dataset, settings, self.work, self.texts)
         for text in notes:
             self.note(text)
         if resume:
-            interrupted = run_to_resume(self.path, self.dataset.facts, settings, self.note)
+            interrupted = run_to_resume(self.path, self.identity, settings, self.note)
         else:
             discard_run(self.path)
         began = time.perf_counter()
@@ -297,13 +335,21 @@ class FolderTraining:
         try:
             preprocessed, entries = self._preprocessed(settings, folder, run)
             if self.checkpoint_seconds or run:
-                about = describe_run(self.dataset.facts, settings, entries)
+                about = describe_run(self.identity, settings, entries)
                 state = run.checkpoint if run and run.steps else None
                 checkpoints = CheckpointWriter(self.path / CHECKPOINT, about, self.checkpoint_seconds, state)
                 if run is None:
                     checkpoints.save()
             model = _trained(
-                self.dataset, settings, preprocessed, self.names, progress, self.work, self.keep_points, checkpoints
+                self.dataset,
+                settings,
+                preprocessed,
+                self.names,
+                progress,
+                self.work,
+                self.keep_points,
+                checkpoints,
+                self.texts,
             )
             model = replace(model, **self.facts)
             workers = {"workers": self.work.workers} if self.work.workers else {}

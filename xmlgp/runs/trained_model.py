@@ -28,6 +28,7 @@ from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import protected_arrays, readable_run
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
+from xmlgp.text.label_texts import NumberedTexts
 from xmlgp.text.names import Names
 from xmlgp.training.trained import HeldOut
 
@@ -114,6 +115,12 @@ class TrainedModel:
         """How many of the points that the model knows have each label, K; None if it does not say."""
         counts = self.parameters.get("statistics.labels")
         return None if counts is None or counts.shape != (self.data["K"],) else counts
+
+    @property
+    def numbered_texts(self) -> NumberedTexts | None:
+        """The texts of labels, or None."""
+        labels = self.parameters.get("label_texts.labels")
+        return None if labels is None or self.names.texts is None else NumberedTexts(self.names.texts, labels)
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.

@@ -29,7 +29,8 @@ LARGEST = 1 << 20
 class Names(NamedTuple):
     """The names of labels and features of a data set, and what maps text to its features; each may be missing.
 
-    A vocabulary adds the URIs and the preferred labels of labels; a URI may be empty.
+    A vocabulary adds the URIs and the preferred labels of labels; a URI may be empty. `texts` are those by which labels
+    are found, of which the model knows the labels.
     """
 
     labels: list[str] | None = None
@@ -37,16 +38,24 @@ class Names(NamedTuple):
     vectorizer: WordCounts | None = None
     uris: list[str] | None = None
     preferred: list[str] | None = None
+    texts: list[str] | None = None
 
     @property
     def in_files(self) -> dict[str, list[str]]:
         """The names that there are, by their kinds, for files of them."""
         kinds = {"labels": self.labels, "features": self.features, "uris": self.uris, "preferred": self.preferred}
+        kinds["texts"] = self.texts
         return {kind: names for kind, names in kinds.items() if names is not None}
 
     def check(self) -> None:
         """Raise SettingsError if a name is one that no model folder can have."""
-        kinds = (self.labels, "label"), (self.features, "feature"), (self.uris, "URI"), (self.preferred, "label")
+        kinds = (
+            (self.labels, "label"),
+            (self.features, "feature"),
+            (self.uris, "URI"),
+            (self.preferred, "label"),
+            (self.texts, "text"),
+        )
         for names, kind in kinds:
             check_names(names or (), kind)
 

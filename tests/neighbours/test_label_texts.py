@@ -1,0 +1,139 @@
+"""Labels from their texts."""
+
+import gzip
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.neighbours.label_texts import Evidence, LabelTexts, TextEvidence, TextFit, TextWords, fit_texts
+from xmlgp.runs.learn import learn
+from xmlgp.runs.train import train
+from xmlgp.runs.trained_model import load
+from xmlgp.text.label_texts import read_label_texts
+
+WORDS = ["apple", "bread", "cheese", "dates", "eggs", "flour", "grapes", "honey"]
+
+
+def write_texts(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b"a\tred\nb\n", 2, "label<TAB>text"),
+        (b"a\tred\tblue\n", 1, "label<TAB>text"),
+        (b"a\t \n", 1, "the text is empty"),
+        (b"\tred\n", 1, "the label is empty"),
+        (b"a\tred\nb\t\xff\n", 2, "UTF-8"),
+        (b"\n", 1, "no texts"),
+    ],
+)
+def test_malformed_lines_are_refused(tmp_path, content, line, reason):
+    path = tmp_path / "texts.tsv"
+    path.write_bytes(content)
+    with pytest.raises(DataFormatError, match=reason) as error:
+        read_label_texts(path)
+    assert error.value.line == line
+
+
+def test_texts_are_read_from_gzip(tmp_path):
+    path = tmp_path / "texts.tsv.gz"
+    path.write_bytes(gzip.compress(b"a\tred  wine\na\tclaret\na\tclaret\n"))
+    assert read_label_texts(path) == [("a", "red wine"), ("a", "claret")]
+
+
+def test_evidence_is_the_share_of_likely_words():
+    rows = csr_array(np.eye(4, 3, dtype=np.float32))
+    # The words 0 and 1, and one that no point has; the words 2 and 0.
+    texts = TextWords(csr_array(np.array([[1, 1, 0, 1], [1, 0, 1, 0]], np.float32)), np.array([0, 1], np.int32))
+    built = LabelTexts.build(texts, rows, TextFit.default(4))
+    evidence = TextEvidence(built, np.array([3, 0]), 3)
+    shares = csr_array(np.array([[0.5, 0.2]], np.float32))
+    found = evidence.evidence(csr_array(np.array([[0, 1, 0]], np.float32)), shares)
+    v = np.log(5 / np.array([2, 2, 2, 1]))
+    for text, terms in zip(found.texts[0], found.terms[0], strict=True):
+        words = [[0, 1, 3], [0, 2]][text]
+        # The other label makes the word 0 likely, and no other word of this text.
+        of_labels = {0: [1 - np.exp(-0.2), 0, 0], 1: [1 - np.exp(-0.5), 0]}[text]
+        likely = np.maximum([word == 1 for word in words], of_labels)
+        total = v[words].sum()
+        expected = [v[words] @ likely / total, np.log(v[words] @ of_labels / total + 0.01), len(words), total]
+        np.testing.assert_allclose(terms[:4], expected, rtol=1e-5)
+
+
+def test_the_fit_recovers_the_probabilities_of_generated_labels():
+    random = np.random.default_rng(0)
+    B, M = 400, 50
+    terms = random.normal(size=(B, M, 5))
+    coefficients = np.array([2.0, 1.0, -1.0, 0.5, 0.3, -2.0])
+    odds = terms @ coefficients[:-1] + coefficients[-1]
+    truth = csr_array(random.random((B, M)) < 1 / (1 + np.exp(-odds)))
+    texts = np.tile(np.arange(M, dtype=np.int32), (B, 1))
+    fit = fit_texts(Evidence(texts, terms), np.arange(M, dtype=np.int32), truth)
+    np.testing.assert_allclose(fit.coefficients, coefficients, atol=0.15)
+
+
+def test_labels_without_points_have_their_own_utility_and_others_keep_theirs_at_weight_zero():
+    texts = TextWords(csr_array(np.eye(2, dtype=np.float32)), np.array([0, 1], np.int32))
+    built = LabelTexts.build(texts, csr_array(np.eye(2, dtype=np.float32)), TextFit.default(2))
+    evidence = TextEvidence(built, np.array([2, 0]), 2)
+    points = csr_array(np.eye(2, dtype=np.float32))
+    odds = evidence.log_odds(evidence.evidence(points, csr_array((2, 2), dtype=np.float32)))
+    mean = np.array([[1.0, 5.0], [2.0, 6.0]], np.float32)
+    evidence.add(odds, slice(0, 2), mean)
+    np.testing.assert_array_equal(mean[:, 0], [1, 2])
+    np.testing.assert_allclose(mean[:, 1], built.fit.base + odds.toarray()[:, 1], rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    random = np.random.default_rng(1)
+    texts, labels = [], []
+    for _ in range(240):
+        chosen = random.choice(7, 2, replace=False)
+        texts.append(" ".join(["buy", *(WORDS[word] for word in chosen), *["honey"] * (random.random() < 0.1)]))
+        labels.append([f"topic {word}" for word in chosen])
+    lines = [f"topic {word}\t{WORDS[word]}" for word in range(8)]
+    return train(texts, folder / "model", labels=labels, label_texts=write_texts(folder / "texts.tsv", lines))
+
+
+def test_a_label_without_documents_is_found_by_its_text(model):
+    assert "topic 7" in model.names.labels
+    label = model.names.labels.index("topic 7")
+    features = model.names.vectorizer.features(["buy honey", "buy grapes"])
+    with_word, without = model.predictor.score(features, "probability")[0][:, label]
+    assert with_word > 2 * without
+
+
+def test_a_model_with_texts_is_read_as_it_was_written(model):
+    again = load(model.folder.path)
+    features = again.names.vectorizer.features(["buy apple", "buy grapes eggs"])
+    np.testing.assert_array_equal(*(one.predictor.score(features)[0] for one in (model, again)))
+    assert again.names.texts == model.names.texts
+
+
+def test_texts_stay_when_a_model_learns(model):
+    learned = learn(model.folder.path, ["buy honey now"], labels=[["topic 7"]])
+    assert learned.names.texts == model.names.texts
+    assert learned.data["K"] == model.data["K"]
+
+
+def test_damaged_texts_are_refused(model, tmp_path):
+    model.save(tmp_path / "copy")
+    copy = load(tmp_path / "copy")
+    damaged = copy.parameters | {"label_texts.labels": copy.parameters["label_texts.labels"] + 100}
+    predictor = type(copy.predictor)
+    sizes = copy.data["D"], copy.data["K"]
+    assert predictor.from_arrays(copy.settings, copy.preprocessed, damaged, *sizes) is None
+
+
+def test_rows_of_numbers_have_no_texts(tmp_path):
+    path = write_texts(tmp_path / "texts.tsv", ["a\tred"])
+    with pytest.raises(SettingsError, match="need documents"):
+        train(csr_array(np.eye(4)), labels=csr_array(np.eye(4, 2)), label_texts=path)
+    assert issubclass(SettingsError, XmlgpError)
