@@ -78,7 +78,7 @@ def _description(model: str) -> Iterator[str]:
         yield f"learned   {', '.join(counted(batch['N'], 'point') for batch in learned[1:])} after {learned[0]['N']}"
     if (labels := folder.array("parameters.label_texts.labels")) is not None:
         counts = folder.array("parameters.statistics.labels")
-        only = 0 if counts is None else np.count_nonzero(counts[np.unique(labels)] == 0)
+        only = 0 if counts is None else int(np.count_nonzero(counts[np.unique(labels)] == 0))
         yield f"texts     of {counted(len(np.unique(labels)), 'label')}; {counted(only, 'label')} without points"
     if run:
         yield f"run       {run}"

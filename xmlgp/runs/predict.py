@@ -227,7 +227,7 @@ class Predictions:
 
     def _scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
         """Yield blocks of points with their labels."""
-        only, by_texts = self._scoring.predictor.uncalibrated, 0
+        only, by_texts = self._model.predictor.uncalibrated, 0
         with memory_errors_reported(), self._reporter.progress("predict", N, " points") as bar:
             for block in score_blocks(self._scoring, points.blocks(), self._work, points.waits):
                 if only is not None:
