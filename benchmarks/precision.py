@@ -199,7 +199,7 @@ def change(difference, error):
 
 def report(data, variants, chosen, seeds, folds, fold_count):
     """Print the table of a data set and return its numbers by the name of the variant."""
-    dataset = read_dataset(locate(data, "train"), cache=False)
+    dataset = read_dataset(locate(data, "train"))
     # Resolved before the first training, so that an invalid setting does not fail after an hour.
     settings = {
         variant.name: [

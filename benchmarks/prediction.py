@@ -67,7 +67,7 @@ def throughput(model, file, repeats, outputs=OUTPUTS):
     None is the default output of the model.
     """
     memory = harness.PeakMemory()
-    features = read_dataset(file, cache=False).features
+    features = read_dataset(file).features
     predictor = open_predictor(ModelFolder(model))
 
     def predict(output):

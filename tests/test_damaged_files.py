@@ -63,7 +63,7 @@ def read_or_refused(read):
 def test_damaged_rows(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "damaged.txt"
     path.write_bytes(content)
-    found = read_or_refused(lambda: read_dataset(path, cache=False))
+    found = read_or_refused(lambda: read_dataset(path))
     try:
         expected = read_data(content)
     except Malformed:

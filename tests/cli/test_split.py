@@ -79,7 +79,7 @@ def test_rows_go_with_their_names(compressed):
     files, _ = split("data", "out", "--test", "0.3", "--in-order")
     assert files == [*(path.replace("data/train", f"out/{part}") for part in ("train", "test")), "out/labels.txt"]
     assert Path(files[2]).read_bytes() == Path("data/labels.txt").read_bytes()
-    train, test = (read_dataset(file, cache=False)[0] for file in files[:2])
+    train, test = (read_dataset(file)[0] for file in files[:2])
     assert train.fingerprint == dataset.rows(slice(0, train.N)).fingerprint
     assert test.fingerprint == dataset.rows(slice(train.N, None)).fingerprint
     content = Path(files[0]).read_bytes()

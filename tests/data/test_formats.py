@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.fuzzing.data_files import standard_input
-from xmlgp.data import repository_format
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_dataset
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError
@@ -21,7 +20,6 @@ Y = [[True], [False], [True]]
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def assert_expected(dataset):
@@ -29,32 +27,19 @@ def assert_expected(dataset):
     np.testing.assert_array_equal(dataset.labels.toarray(), Y)
 
 
-@pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(("content", "format_"), [(LIBSVM_CONTENT, LIBSVM), (REPOSITORY_CONTENT, REPOSITORY)])
-def test_content_determines_the_format(tmp_path, content, format_, cache):
+def test_content_determines_the_format(tmp_path, content, format_):
     for name, stored in ("a.txt", content), ("a.svm", content), ("a.txt.gz", gzip.compress(content)):
         (tmp_path / name).write_bytes(stored)
-        dataset, found = read_dataset(name, cache)
+        dataset, found = read_dataset(name)
         assert_expected(dataset)
         assert found == format_
     with standard_input(content):
-        dataset, found = read_dataset("-", cache)
+        dataset, found = read_dataset("-")
     assert_expected(dataset)
     assert found == format_
     with standard_input(gzip.compress(content)):
-        assert_expected(read_dataset("-", cache)[0])
-
-
-def test_only_the_repository_format_is_cached(tmp_path, monkeypatch):
-    (tmp_path / "a.svm").write_bytes(LIBSVM_CONTENT)
-    read_dataset("a.svm")
-    assert not (tmp_path / "cache").exists()
-    (tmp_path / "a.txt").write_bytes(REPOSITORY_CONTENT)
-    read_dataset("a.txt", cache=False)
-    assert not (tmp_path / "cache").exists()
-    read_dataset("a.txt")
-    monkeypatch.setattr(repository_format, "parse_lines", None)
-    assert_expected(read_dataset("a.txt")[0])
+        assert_expected(read_dataset("-")[0])
 
 
 @pytest.mark.parametrize("path", ["a", "a.gz", "-"])

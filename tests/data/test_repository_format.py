@@ -1,7 +1,6 @@
 """Files in the repository's format are read as scikit-learn and a strict second reader read them."""
 
 import io
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -52,11 +51,6 @@ def written(tmp_path):
     return write
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @st.composite
 def datasets(draw):
     D, K = draw(st.integers(1, 40)), draw(st.integers(1, 40))
@@ -77,7 +71,7 @@ def datasets(draw):
 def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
     path = tmp_path_factory.mktemp("round") / ("data.txt.gz" if compressed else "data.txt")
     write_dataset(path, dataset)
-    assert same(dataset, read_dataset(path, cache=False))
+    assert same(dataset, read_dataset(path))
 
 
 def test_values_are_written_as_shortest_decimals(tmp_path):
@@ -97,7 +91,7 @@ def test_longer_decimal_is_written_if_the_shortest_is_misread(tmp_path):
     assert np.float32(float(str(value))) != value
     dataset = Dataset(Features(csr_array(np.array([[value]]))), csr_array(np.ones((1, 1), bool)))
     write_dataset(tmp_path / "x", dataset)
-    assert same(dataset, read_dataset(tmp_path / "x", cache=False))
+    assert same(dataset, read_dataset(tmp_path / "x"))
 
 
 def test_nonfinite_value_is_not_written(tmp_path):
@@ -220,21 +214,3 @@ def test_blocks_have_their_line(monkeypatch):
         assert line == len(points) + 2
         points += points_of(block)
     assert points == read_data(SMALL)[3]
-
-
-def peak_memory(action):
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_caching_takes_constant_memory(written):
-    point = b"1,2,3 " + b" ".join(b"%d:0.%06d" % (i, i) for i in range(1, 1000)) + b"\n"
-    sizes = 300, 900
-    paths = [written(b"%d 1000 9\n" % N + point * N, f"{N}.txt") for N in sizes]
-    small, large = (peak_memory(lambda path=path: read_dataset(path)) for path in paths)
-    assert large < 1.1 * small
-    assert large < 3 * len(point) * sizes[1]

@@ -10,6 +10,6 @@ def test_fetched_files_match_the_catalogue(tmp_path):
     assert all(file.checksums for file in entry.files)
     fetched = fetch(entry, tmp_path)
     for path, expected in zip(fetched.paths, toy.toy_dataset(), strict=True):
-        dataset = read_dataset(path, cache=False)
+        dataset = read_dataset(path)
         assert (dataset.features.sparse != expected.features.sparse).nnz == 0
         assert (dataset.labels != expected.labels).nnz == 0

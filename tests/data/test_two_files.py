@@ -1,11 +1,11 @@
 """Points whose features and labels are in two files, as in newer sets of the Extreme Classification Repository."""
 
 import gzip
+import tracemalloc
 
 import numpy as np
 import pytest
 
-from tests.data.test_repository_format import peak_memory
 from tests.problems import small_dataset
 from xmlgp.data import lines
 from xmlgp.data.formats import REPOSITORY, is_rows, read_blocks, read_dataset, read_labels
@@ -16,6 +16,15 @@ FEATURES = b"3 4\n0:1.0 3:2.5\n 2:1.0\n1:0.5\n"
 LABELS = b"3 2\n0:1.0 1:1.0\n1:1\n\n"
 X = [[1, 0, 0, 2.5], [0, 0, 1, 0], [0, 0.5, 0, 0]]
 Y = [[True, True], [False, True], [False, False]]
+
+
+def peak_memory(action):
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.fixture(autouse=True)

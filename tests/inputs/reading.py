@@ -8,14 +8,14 @@ from xmlgp.text.documents import NO_OPTIONS
 __all__ = ["open_points", "read_known", "read_more", "read_training"]
 
 
-def read_training(path, options=NO_OPTIONS, cache=True, note=ignore):
+def read_training(path, options=NO_OPTIONS, note=ignore):
     """Return the points of a file for a new model."""
-    return Source(path, corpus=options, cache=cache).training(reporter=Reporter(note=note))
+    return Source(path, corpus=options).training(reporter=Reporter(note=note))
 
 
-def read_more(path, names, D, K, options=NO_OPTIONS, cache=True, note=ignore):
+def read_more(path, names, D, K, options=NO_OPTIONS, note=ignore):
     """Return the points of a file for a model to learn, which has these names and sizes."""
-    return Source(path, corpus=options, cache=cache).more(Known(names, D, K), Reporter(note=note))
+    return Source(path, corpus=options).more(Known(names, D, K), Reporter(note=note))
 
 
 def read_known(path, part, names, sizes, note=ignore):

@@ -88,10 +88,9 @@ def test_rows_and_corpora(tmp_path):
 @pytest.mark.parametrize(("features", "labels"), [(D, K), (D + 1, K + 3)])
 def test_rows_may_have_more_features_and_labels(rows, features, labels):
     path, told = rows(features, labels), []
-    for cache in (False, True, True):
-        found = read_more(path, Names(), D, K, cache=cache, note=told.append)
-        assert same(found.dataset, small_dataset(D=features, K=labels))
-        assert found[1:] == (REPOSITORY, Names())
+    found = read_more(path, Names(), D, K, note=told.append)
+    assert same(found.dataset, small_dataset(D=features, K=labels))
+    assert found[1:] == (REPOSITORY, Names())
     assert told == []
 
 

@@ -44,7 +44,7 @@ def test_every_model_has_a_golden_model_in_the_current_format():
 def test_predictions_are_unchanged(model, output):
     path = GOLDEN / model
     before = contents(path)
-    dataset, _ = read_dataset(data(model, "test"), cache=False)
+    dataset, _ = read_dataset(data(model, "test"))
     K = described(path)["data"]["K"]
     predictor = open_predictor(ModelFolder(path))
     expected = read_scores(path / f"{output}.txt")

@@ -42,7 +42,6 @@ __all__ = [
     "OptionValue",
     "add_options",
     "analysis_options",
-    "cache_option",
     "check_finite",
     "check_standard_input",
     "checkpoint_option",
@@ -173,13 +172,6 @@ def _seconds(context: click.Context, option: click.Parameter, minutes: float) ->
     check_finite(context, option, minutes)
     return 60 * minutes
 
-
-cache_option = click.option(
-    "--cache/--no-cache",
-    default=True,
-    show_default=True,
-    help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
-)
 
 checkpoint_option = click.option(
     "--checkpoint-every",
@@ -434,13 +426,13 @@ dense_option = click.option(
 
 def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
     """Return the points in a file, read as the options of a command say; these are removed from `options`."""
-    source_options = {name: options.pop(name) for name in ("dense", "corpus", "analysis", "cache") if name in options}
+    source_options = {name: options.pop(name) for name in ("dense", "corpus", "analysis") if name in options}
     return Source(data, **source_options)
 
 
 def reading_options(with_model: bool = False) -> Decorator:
-    """Add the options of every command that reads points: those of a corpus, `--cache` and `--quiet`."""
-    return lambda command: corpus_options(with_model)(cache_option(quiet_option(command)))
+    """Add the options of every command that reads points: those of a corpus, and `--quiet`."""
+    return lambda command: corpus_options(with_model)(quiet_option(command))
 
 
 def corpus_arguments() -> list[str]:

@@ -35,13 +35,13 @@ def is_rows(path: str, line: bytes, strict: bool = False) -> bool:
     return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict) or two_files.is_part(path, line, strict)
 
 
-def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Progress = silent) -> tuple[Dataset, str]:
+def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> tuple[Dataset, str]:
     """Read a whole data file.
 
     Parameters
     ----------
-    path, cache, progress
-        As for `repository_format.read_dataset`. Files in libsvm format are not cached.
+    path, progress
+        As for `repository_format.read_dataset`.
 
     Returns
     -------
@@ -56,28 +56,24 @@ def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Pro
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_rows(LineReader(stream, path), cache, progress)
+        return read_rows(LineReader(stream, path), progress)
 
 
 def read_rows(
-    reader: LineReader,
-    cache: bool = False,
-    progress: Progress = silent,
-    several: bool | None = None,
-    note: Callable[[str], object] = ignore,
+    reader: LineReader, progress: Progress = silent, several: bool | None = None, note: Callable[[str], object] = ignore
 ) -> tuple[Dataset, str]:
     """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does.
 
     `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
     """
-    dataset, data_format = _read_rows(reader, cache, progress, several, note)
+    dataset, data_format = _read_rows(reader, progress, several, note)
     _check_columns(dataset.features.sparse, "features", reader.path)
     _check_columns(dataset.labels, "labels", reader.path)
     return dataset, data_format
 
 
 def _read_rows(
-    reader: LineReader, cache: bool, progress: Progress, several: bool | None, note: Callable[[str], object]
+    reader: LineReader, progress: Progress, several: bool | None, note: Callable[[str], object]
 ) -> tuple[Dataset, str]:
     first = reader.peek_line()
     if two_files.is_part(reader.path, first):
@@ -86,7 +82,7 @@ def _read_rows(
     if is_libsvm(first, strict=False):
         dataset, several = libsvm_format.read_points(reader, progress, several, note)
         return dataset, MULTILABEL if several else LIBSVM
-    return repository_format.read_points(reader, cache, progress), REPOSITORY
+    return repository_format.read_points(reader, progress), REPOSITORY
 
 
 def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
@@ -118,11 +114,7 @@ def read_blocks(
 
 
 def read_labels(
-    reader: LineReader,
-    cache: bool = False,
-    progress: Progress = silent,
-    several: bool | None = None,
-    note: Callable[[str], object] = ignore,
+    reader: LineReader, progress: Progress = silent, several: bool | None = None, note: Callable[[str], object] = ignore
 ) -> tuple[csr_array, int, bool]:
     """Read the labels of points as `read_rows` does; they may be in a file of their own.
 
@@ -132,7 +124,7 @@ def read_labels(
         labels, D = two_files.read_labels(reader, note)
         _check_columns(labels, "labels", reader.path)
         return labels, D, False
-    dataset, data_format = read_rows(reader, cache, progress, several, note)
+    dataset, data_format = read_rows(reader, progress, several, note)
     return dataset.labels, dataset.D, data_format == MULTILABEL
 
 

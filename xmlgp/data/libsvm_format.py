@@ -9,8 +9,6 @@ at 1.
 
 Labels that are separated by commas, in any line, make the file one of several labels a point. Labels are then numbers
 from 0, and a line may have none. Features start at 1, unless a feature 0 occurs.
-
-The data are not cached: the numbers of features and labels, which no line declares, could not be checked.
 """
 
 import re

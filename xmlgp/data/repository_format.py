@@ -9,7 +9,6 @@ without labels starts with a space or tab. Labels and features are nonnegative i
 as a float32 is not stored.
 """
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.cache import load_or_store
 from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
 from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
@@ -57,16 +55,13 @@ class Header(NamedTuple):
     K: int
 
 
-def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Progress = silent) -> Dataset:
+def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> Dataset:
     """Read a whole data file.
 
     Parameters
     ----------
     path : str or Path
         A text file, a gzip file named `.gz`, or `-` for standard input.
-    cache : bool
-        Keep a binary copy in the user's cache folder and use it as long as the file is unchanged. Its arrays are
-        mapped into memory read-only. Writing it takes little memory, however large the file.
     progress : callable
         See `xmlgp.runtime.progress`.
 
@@ -81,26 +76,22 @@ def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Pro
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_points(LineReader(stream, path), cache, progress)
+        return read_points(LineReader(stream, path), progress)
 
 
-def read_points(reader: LineReader, cache: bool = False, progress: Progress = silent) -> Dataset:
+def read_points(reader: LineReader, progress: Progress = silent) -> Dataset:
     """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
-    path = reader.path
-    header, blocks = read_blocks(reader)
-    if not (cache and path != "-" and os.path.isfile(path)):
-        return stack_blocks(header, blocks, path, progress)
-    # A cache that cannot be written is not used; an error of the text file occurs again below.
-    with contextlib.suppress(OSError):
-        dataset = load_or_store(reader, header, _with_progress(header, blocks, path, progress))
-        if dataset is not None:
-            return dataset
-    return read_dataset(path, False, progress)
+    return stack_blocks(*read_blocks(reader), reader.path, progress)
 
 
 def stack_blocks(header: Header, blocks: Iterable[tuple[int, Dataset]], path: str, progress: Progress) -> Dataset:
     """Return all points of a file with a header and blocks as `read_blocks` returns them."""
-    return stack([no_points(header.D, header.K), *_with_progress(header, blocks, path, progress)])
+    parts = [no_points(header.D, header.K)]
+    with progress(f"reading {path}", total=header.N, unit=" points") as bar:
+        for _, block in blocks:
+            parts.append(block)
+            bar.update(block.N)
+    return stack(parts)
 
 
 def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Progress = silent) -> None:
@@ -123,15 +114,6 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Prog
             if not np.isfinite(block.features.sparse.data).all():
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write("".join(_format_lines(block)).encode())
-            bar.update(block.N)
-
-
-def _with_progress(
-    header: Header, blocks: Iterable[tuple[int, Dataset]], path: str, progress: Progress
-) -> Iterator[Dataset]:
-    with progress(f"reading {path}", total=header.N, unit=" points") as bar:
-        for _, block in blocks:
-            yield block
             bar.update(block.N)
 
 

@@ -3,8 +3,6 @@
 `NAME_X_Xf.txt` has the features and `NAME_X_Y.txt` the labels (or `NAME_ft_mat.txt` and `NAME_lbl_mat.txt`). The first
 line of each is the number of points, N, and that of features or labels. N lines of `index:value` pairs follow, and
 perhaps blank lines. A label has the value 1. One with the value 0 is none, and other positive ones are noted.
-
-The points are not cached: the copy would be that of two files.
 """
 
 from __future__ import annotations

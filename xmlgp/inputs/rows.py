@@ -28,9 +28,8 @@ __all__ = ["RowsFile"]
 class RowsFile:
     """Rows of numbers in an open file; every method reads it, and raises DataFormatError if it is malformed."""
 
-    def __init__(self, reader: LineReader, cache: bool, reporter: Reporter) -> None:
+    def __init__(self, reader: LineReader, reporter: Reporter) -> None:
         self.reader = reader
-        self._cache = cache
         self._progress, self._note = reporter
         self.path = reader.path
         self._folder = Path(os.path.dirname(self.path))
@@ -38,7 +37,7 @@ class RowsFile:
     def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
         """Return the points for a new model, with the names beside the file."""
         checked_analysis(analysis, False, self.path)
-        dataset, data_format = read_rows(self.reader, self._cache, self._progress, note=self._note)
+        dataset, data_format = read_rows(self.reader, self._progress, note=self._note)
         return TrainingData(dataset, data_format, self._names_beside(dataset.D, dataset.K))
 
     def more(self, known: Known) -> TrainingData:
@@ -47,7 +46,7 @@ class RowsFile:
         SettingsError if the points have fewer features or labels than the model, or if names are missing or others than
         those of the model.
         """
-        dataset, data_format = read_rows(self.reader, self._cache, self._progress, known.K > 1, self._note)
+        dataset, data_format = read_rows(self.reader, self._progress, known.K > 1, self._note)
         if data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
             dataset = fitted(dataset, max(known.D, dataset.D), known.K, self.path)
         check_sizes(dataset, known.D, known.K, self.path)
@@ -64,7 +63,7 @@ class RowsFile:
 
     def known(self, known: Known) -> TrainingData:
         """Return the points for a model that does not change; SettingsError if names beside them are not its own."""
-        dataset, data_format = read_rows(self.reader, self._cache, self._progress, known.K > 1, self._note)
+        dataset, data_format = read_rows(self.reader, self._progress, known.K > 1, self._note)
         if data_format == MULTILABEL:
             dataset = fitted(dataset, known.D, known.K, self.path, self._note)
         self._check_names(self._names_beside(dataset.D, dataset.K), known.names)
@@ -83,7 +82,7 @@ class RowsFile:
 
     def labels(self, several: bool | None) -> tuple[csr_array, list[str] | None, int, bool]:
         """Return Y, N×K, the names of labels, D, and whether there may be more labels than K."""
-        matrix, D, is_open = formats.read_labels(self.reader, self._cache, self._progress, several, self._note)
+        matrix, D, is_open = formats.read_labels(self.reader, self._progress, several, self._note)
         return matrix, self._names_beside(None, matrix.shape[1]).labels, D, is_open
 
     def _names_beside(self, D: int | None, K: int) -> Names:

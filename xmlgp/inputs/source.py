@@ -70,8 +70,6 @@ class Source:
         Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
         Which words of texts are features of a new model. Default: all single words.
-    cache : bool
-        Whether to keep a parsed copy of a file, and to use it while the file is unchanged.
     """
 
     data: Points | None
@@ -79,7 +77,6 @@ class Source:
     dense: DenseFeatures | None = None
     corpus: CorpusOptions | None = None
     analysis: Analysis | None = None
-    cache: bool = True
 
     @classmethod
     def of(
@@ -164,7 +161,7 @@ class Source:
         """
         self.check(labels_needed=labelled)
         source, rows = self.without_dense()
-        with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
+        with source._open("test", known, Reporter(note=reporter.note)) as opened:
             if isinstance(opened, RowsFile | Corpus) and not labelled:
                 opened.reader.answer_at_once()
             points = opened.stream(known, labelled, rows)
@@ -208,7 +205,7 @@ class Source:
                 yield Corpus(reader, corpus, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
-                yield RowsFile(reader, self.cache, reporter)
+                yield RowsFile(reader, reporter)
 
     def _is_text(self, reader: LineReader, names: Names | None) -> bool:
         """Return whether a file of lines is a corpus for a model with such names, or for a new model without any."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from xmlgp.data.cache import folder_for_run
 from xmlgp.errors import ClusterError
+from xmlgp.runtime.cache_folder import folder_for_run
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.runtime.threads import core_count
 from xmlgp.work import THIS_MACHINE, Work
@@ -52,7 +52,7 @@ def open_work(scheduler: str | None = None, workers: int | None = None, client: 
         raise ClusterError("the client of the Dask cluster is closed")
     with contextlib.ExitStack() as stack:
         # The folder is opened first, so that it is removed after the processes that write to it have ended.
-        folder = stack.enter_context(folder_for_run("cluster"))
+        folder = stack.enter_context(folder_for_run())
         if workers is not None:
             scheduler = stack.enter_context(_local_cluster(workers)).scheduler_address
         if client is None:

@@ -65,7 +65,7 @@ def make(models):
     for model in models or [name for name in MODELS if name not in EARLIER]:
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
-        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
+        options = [*MODELS[model], "--seed", "3", "-q", *dense_options(model, "train")]
         xmlgp("train", data(model, "train"), path, *options)
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
