@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.label_weights.utilities import UtilityMoments
+from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.prediction.top_k import update_top_k
@@ -112,12 +112,18 @@ def sample_size(K: int) -> int:
 
 
 def shortlist_negatives(
-    utilities: UtilityMoments, latent: NDArray[Any], features: csr_array, positives: csr_array, length: int
+    utilities: UtilityMoments,
+    latent: NDArray[Any],
+    features: csr_array,
+    positives: csr_array,
+    length: int,
+    among: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:
     """Return the negatives of highest mean utility of B points, B×S, highest first.
 
     The positives are B×K. A row with fewer than S negatives ends in −1. The utilities follow from the means `latent` of
-    the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K.
+    the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K. If there are labels
+    `among` which to look, B×L, the others are on no list; −1 is none.
     """
     B, K = positives.shape
     shortlists = np.empty((B, length), np.int32)
@@ -128,6 +134,9 @@ def shortlist_negatives(
             means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
             batch = utilities.batch(means_only, features[rows])
             hidden = positives[rows]
+            if among is not None:
+                shortlists[rows] = _best_among(utilities, batch, hidden, among[rows], length)
+                continue
             best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
                 means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
@@ -137,6 +146,22 @@ def shortlist_negatives(
 
     parallel_for(fill, B, ROWS)
     return shortlists
+
+
+def _best_among(
+    utilities: UtilityMoments, batch: Batch, positives: csr_array, among: NDArray[np.int32], length: int
+) -> NDArray[np.int32]:
+    """Return the negatives of highest utility among some labels, B×S."""
+    B, K = positives.shape
+    points = np.repeat(np.arange(B), np.diff(positives.indptr))
+    is_hidden = np.isin(np.arange(B)[:, None] * K + among, points * K + positives.indices) | (among < 0)
+    means, _ = utilities.pair_moments(batch, np.maximum(among, 0))
+    means = np.where(is_hidden, LOWEST, means.reshape(among.shape))
+    order = np.argsort(-means, axis=1, kind="stable")[:, :length]
+    best = np.full((B, length), -1, np.int32)
+    hidden = np.take_along_axis(is_hidden, order, axis=1)
+    best[:, : order.shape[1]] = np.where(hidden, -1, np.take_along_axis(among, order, axis=1))
+    return best
 
 
 @compiled

@@ -22,6 +22,8 @@ from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.mlgpf.held_out import without_labels_of
 from xmlgp.mlgpf.sweep_data import Factors, SweepData
+from xmlgp.neighbours.predictions import labels_of_points
+from xmlgp.neighbours.search import PointIndex, nearest
 from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Inference
 
@@ -38,6 +40,9 @@ OFFSET_SHARE = 0.85
 
 #: Points whose shortlists are a block of work.
 POINT_BLOCK = 1 << 12
+
+#: The nearest points whose labels are the candidates for the shortlist of a point.
+NEAREST = 30
 
 #: Labels whose updates are a block of work.
 LABEL_BLOCK = 1 << 9
@@ -57,12 +62,13 @@ UPDATE_COST = 45
 
 
 class _ShortlistTask(NamedTuple):
-    """What shortlists follow from: Y, whose pairs are on none, W or None, and the length of a shortlist."""
+    """What shortlists follow from: Y, whose pairs are on none, W or None, the length of a shortlist, and an index."""
 
     factors: Factors
     labels: csr_array
     weights: LabelWeights | None
     length: int
+    nearby: PointIndex | None
 
     def opened(self) -> tuple[_ShortlistTask, UtilityMoments]:
         return self, UtilityMoments(self.factors.loadings, self.factors.bias, self.weights)
@@ -72,7 +78,11 @@ def _shortlists(shared: tuple[_ShortlistTask, UtilityMoments], rows: slice | NDA
     """Return the shortlists of some points, B×S."""
     task, utilities = shared
     features, latent, _, _ = task.factors
-    return shortlist_negatives(utilities, latent[rows], features[rows], task.labels[rows], task.length)
+    among = None
+    if task.nearby is not None:
+        found, _ = nearest(task.nearby, task.nearby.rows[rows], NEAREST)
+        among = labels_of_points(found, task.labels)
+    return shortlist_negatives(utilities, latent[rows], features[rows], task.labels[rows], task.length, among)
 
 
 class _UpdateTask(NamedTuple):
@@ -204,7 +214,7 @@ class Sweep(Inference):
         data = self._data
         if self._shortlists is None:
             weights = data.weights if self._plan.with_weights else None
-            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1])
+            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index)
             self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1

@@ -25,7 +25,6 @@ from xmlgp.mlgpf.stochastic import Stochastic
 from xmlgp.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.mlgpf.sweep_data import SweepData
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import LabelSampler, make_batch
 
@@ -64,11 +63,6 @@ ROUNDS = 2
 
 #: The same in the last sweep, which adds the held-out points.
 LAST_ROUNDS = 1
-
-
-#: Most pairs of points and labels that are scored for the shortlists of a sweep. With 28,164 labels these are a quarter
-#: of the points, and test points are ranked as with all of them, in a third of the time.
-MOST_LISTED = 12 * 10**8
 
 
 class WeightSpaceMethod(MLGPFMethod):
@@ -123,13 +117,8 @@ class WeightSpaceMethod(MLGPFMethod):
         )
         # Where a last sweep follows, the one before it leaves the prior to it: one more update would widen the prior.
         prior_updates = count - 1 if has_last else count
-        listed = shortlisted_points(labels.shape[0], labels.shape[1], settings.seed)
         sweeps = [
-            sweep(
-                SweepPlan(ROUNDS, i, total, with_weights=i > 0, updates_prior=i < prior_updates),
-                left_out=held_out,
-                shortlisted=listed,
-            )
+            sweep(SweepPlan(ROUNDS, i, total, with_weights=i > 0, updates_prior=i < prior_updates), left_out=held_out)
             for i in range(count)
         ]
 
@@ -166,7 +155,7 @@ class WeightSpaceMethod(MLGPFMethod):
         bias = steps.parameters()["bias"]
         weights = initial_label_weights(features, problem.labels, bias, problem.coordinates.dtype)
         seed = self.settings.seed
-        return SweepData(problem.work, seed, features, problem.labels.shape, steps.parameters, weights)
+        return SweepData(problem.work, seed, features, problem.labels, steps.parameters, weights)
 
     def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""
@@ -181,12 +170,6 @@ class WeightSpaceMethod(MLGPFMethod):
     def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
         """The arrays of the latent functions, which a model must have."""
         return {LATENT_WEIGHTS: True}
-
-
-def shortlisted_points(N: int, K: int, seed: int) -> NDArray[np.int64]:
-    """Return the points that get shortlists, drawn at random where there are many pairs of points and labels."""
-    count = min(N, max(1, MOST_LISTED // K))
-    return np.sort(random_stream(seed, Stream.SHORTLISTED).choice(N, count, replace=False))
 
 
 def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:

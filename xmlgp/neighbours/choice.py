@@ -45,8 +45,10 @@ DEFAULT = Choices(Kernel(LENGTHSCALES[0], 1.0, NOISES[0]), 0.5, RARITIES[0])
 #: Labels of the best texts of each point, among which and those of highest utility the weight of texts is chosen.
 TEXT_CANDIDATES = 20
 
-#: The first ranks, whose precision and propensity-scored precision are summed.
+#: The first ranks, whose precision and propensity-scored precision are summed. The second counts so many times: with
+#: equal shares, 28,164 labels gain 4 of P@1 and lose 0.5 of PSP@1, which is that of rare labels.
 RANKS = (1, 3, 5)
+RARE_SHARE = 2.0
 
 
 def choose(
@@ -142,7 +144,7 @@ def choose_texts(
 
 
 class _Measure:
-    """The sum of the precision and the propensity-scored precision, in shares, of the first labels at `RANKS`.
+    """The sum of the precision and `RARE_SHARE` times the propensity-scored one, in shares, of the labels at `RANKS`.
 
     `candidates`, B×L, are the labels among which the best are, −1 none; `labels` the true ones, B×K.
     """
@@ -162,7 +164,8 @@ class _Measure:
 
     def __call__(self, scores: NDArray[np.floating]) -> float:
         """Return the measure of scores, B×L; of equal ones the first are ranked higher."""
-        return sum(self.shares(scores))
+        precision, propensity_scored = self.shares(scores)
+        return precision + RARE_SHARE * propensity_scored
 
     def shares(self, scores: NDArray[np.floating]) -> list[float]:
         """Return the two precisions, which `__call__` sums."""

@@ -26,8 +26,6 @@ class Stream(IntEnum):
     MINIBATCHES = 2
     #: Points that are sampled for each label in a sweep.
     SWEEP = 3
-    #: Points that get shortlists.
-    SHORTLISTED = 4
 
 
 def random_stream(seed: int, stream: Stream, *keys: int) -> np.random.Generator:
