@@ -84,7 +84,7 @@ def test_training_ends_after_convergence(needed):
     assert len(history) == parameters["epochs"] == needed
     assert parameters["total"][0] == sum(range(needed * STEPS))
     # Steps that are no longer needed count as done.
-    assert [count for count, _ in progress.updates["train"]] == [1] * needed * STEPS + [(EPOCHS - needed) * STEPS]
+    assert [count for count, _ in progress.updates["train"]] == [1 / STEPS] * needed * STEPS + [EPOCHS - needed]
 
 
 def test_training_time_excludes_the_hook(monkeypatch):
@@ -102,25 +102,12 @@ def test_training_time_excludes_the_hook(monkeypatch):
     assert [entry["seconds"] for entry in history] == [3, 6, 9, 12]
 
 
-class Weighed(Counting):
-    """Has one step in each epoch that takes long."""
-
-    equal_steps = False
-
-    def cost(self, epoch, done):
-        return 0.5 if done else 10.0 * (epoch + 1)
-
-
-def test_the_progress_bar_weighs_steps_by_their_cost(tmp_path):
-    progress, path = Recorder(), tmp_path / "checkpoint"
-    train(progress, kind=Weighed)
-    assert progress.starts["train"] == (100 + EPOCHS * (STEPS - 1) * 0.5, None)
-    costs = [count for count, _ in progress.updates["train"]]
-    assert costs[: 2 * STEPS] == [10, 0.5, 0.5, 20, 0.5, 0.5]
-    interrupt(path, 4, kind=Weighed)
-    progress = Recorder()
-    train(progress, checkpoints=resumed(path), kind=Weighed)
-    assert [count for count, _ in progress.updates["train"]] == [31, *costs[4:]]
+def test_epochs_have_equal_parts_of_the_progress(tmp_path):
+    path, progress = tmp_path / "checkpoint", Recorder()
+    interrupt(path, 4)
+    train(progress, checkpoints=resumed(path))
+    assert progress.starts["train"] == (EPOCHS, None)
+    assert [count for count, _ in progress.updates["train"]] == pytest.approx([1 + 1 / STEPS] + [1 / STEPS] * 8)
 
 
 @pytest.mark.parametrize(

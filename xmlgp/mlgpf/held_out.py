@@ -113,10 +113,6 @@ class HeldOutStage(Inference):
         """Return nothing."""
         return {}
 
-    def cost(self, epoch: int, done: int) -> float:
-        """Return nothing: the step takes little time."""
-        return 0
-
     def _rank(self, parameters: Parameters, points: slice = slice(None)) -> csr_array:
         """Return the probabilities of the `RANKS` first labels of points, n×K, by a model, in order."""
         predictor = self._predictor(parameters)

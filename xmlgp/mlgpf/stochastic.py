@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.mlgpf.settings import WEIGHT_SPACE
-from xmlgp.mlgpf.sweep import PAIR_COST
 from xmlgp.training.inference import Inference
 from xmlgp.training.optimisers import OPTIMISERS, falling_rate
 
@@ -82,7 +81,6 @@ class Stochastic(Inference):
         self._method = method
         self._bound = bound
         self._parameters = parameters
-        self._labels = labels
         self._make_batch = make_batch
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
         self._optimiser = optimiser_of(method.settings)(self._moving, bound.latent.relative)
@@ -94,15 +92,6 @@ class Stochastic(Inference):
         self._starts = np.cumsum([0, *sizes])
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
-
-    def cost(self, epoch: int, done: int) -> float:
-        """Return the time of a step in multiplications, in weight space, where sweeps follow."""
-        N, K = self._labels.shape
-        settings = self._method.settings
-        points = N / self.steps_per_epoch
-        # All points of a minibatch share its labels.
-        count = settings.sampled_labels(K) + points * self._labels.nnz / N
-        return float(points * min(K, count) * (3 * settings.factor_count + PAIR_COST))
 
     def step(self, epoch: int, done: int) -> float | None:
         """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before.

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.label_weights.pairs import (
-    Strata,
-    latent_offsets,
-    sample_size,
-    shortlist_length,
-    shortlist_negatives,
-    stratified_pairs,
-)
+from xmlgp.label_weights.pairs import Strata, latent_offsets, sample_size, shortlist_negatives, stratified_pairs
 from xmlgp.label_weights.posterior import LabelWeights, prior_scales
 from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
 
     from xmlgp.mlgpf.method import Parameters
 
-__all__ = ["OFFSET_SHARE", "PAIR_COST", "Sweep", "SweepPlan"]
+__all__ = ["OFFSET_SHARE", "Sweep", "SweepPlan"]
 
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
@@ -49,16 +42,6 @@ LABEL_BLOCK = 1 << 9
 
 #: Conjugate gradient steps after each update of ξ. More of them do not change precision.
 CG_STEPS = 3
-
-#: Time of a multiplication for the shortlists of the first and of later sweeps, relative to one of a stochastic step.
-#: These three constants were measured with 4,000 to 60,000 labels.
-LIST_COSTS = (0.5, 0.85)
-
-#: Time of a point and a label, in multiplications of a stochastic step, beside the multiplications for them.
-PAIR_COST = 100
-
-#: Time of a pair and a byte of its features in an update of ξ, in multiplications of a stochastic step.
-UPDATE_COST = 45
 
 
 class _ShortlistTask(NamedTuple):
@@ -139,11 +122,8 @@ class Sweep(Inference):
 
     `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. The labels of points
     that are `left_out` are not used. The points `shortlisted` get shortlists,
-    all by default; the others keep those of the sweep before. The time of steps depends on P, the `factor_count`, and
-    on the mean memory of the features of a point, `row_bytes`.
+    all by default; the others keep those of the sweep before.
     """
-
-    equal_steps = False
 
     def __init__(
         self,
@@ -153,14 +133,10 @@ class Sweep(Inference):
         *,
         left_out: NDArray[np.int64] | None = None,
         shortlisted: NDArray[np.int64] | None = None,
-        factor_count: int = 1,
-        row_bytes: int = 1,
     ) -> None:
         self._make_data = make_data
         self._labels = labels
         self._plan = plan
-        self._factor_count = factor_count
-        self._row_bytes = row_bytes
         self._left_out = np.zeros(0, np.int64) if left_out is None else left_out
         N, K = labels.shape
         points = np.arange(N) if shortlisted is None else shortlisted
@@ -189,16 +165,6 @@ class Sweep(Inference):
         for results in self._shortlists, self._updates:
             if results is not None:
                 results.close()
-
-    def cost(self, epoch: int, done: int) -> float:
-        """Return the time of a step in multiplications of a stochastic step."""
-        N, K = self._labels.shape
-        if done < len(self._point_blocks):
-            per_pair = LIST_COSTS[min(self._plan.number, 1)] * (self._factor_count + PAIR_COST)
-            return float(per_pair * len(self._point_blocks[done]) * K)
-        first, last = self._label_blocks[done - len(self._point_blocks)]
-        pairs = (last - first) * (sample_size(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
-        return float(self._plan.rounds * UPDATE_COST * pairs * self._row_bytes)
 
     def step(self, epoch: int, done: int) -> float | None:
         """Find the shortlists of a block of points, or update a block of labels and return the estimated bound."""

@@ -112,9 +112,7 @@ class WeightSpaceMethod(MLGPFMethod):
             count = 1
         total = count + has_last
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
-        sweep = functools.partial(
-            Sweep, make_data, labels, factor_count=settings.factor_count, row_bytes=coordinates.row_bytes
-        )
+        sweep = functools.partial(Sweep, make_data, labels)
         # Where a last sweep follows, the one before it leaves the prior to it: one more update would widen the prior.
         prior_updates = count - 1 if has_last else count
         sweeps = [

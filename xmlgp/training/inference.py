@@ -29,8 +29,6 @@ class Inference:
     #: The largest number of epochs, and the steps in each, unless `steps_in` says otherwise.
     epochs = 1
     steps_per_epoch = 1
-    #: Whether all steps take about the same time. Otherwise `cost` weighs them in the progress.
-    equal_steps = True
     #: Whether no further epoch is needed.
     converged = False
     #: The `numpy.random.Generator` that steps draw from; None if they draw nothing.
@@ -42,10 +40,6 @@ class Inference:
 
     def check_restored(self, epoch: int, done: int) -> None:
         """Raise ValueError if the arrays of an untrusted checkpoint, after `done` steps of an epoch, are impossible."""
-
-    def cost(self, epoch: int, done: int) -> float:
-        """Return the time that a step takes, in any unit; used unless `equal_steps`."""
-        return 1
 
     def place(self, epoch: int) -> dict[str, str]:
         """Return the number of an epoch and of all, as the progress shows them."""
@@ -96,7 +90,6 @@ class Stages(Inference):
         self._begun: list[Inference] = []
         self._starts = [sum(stage.epochs for stage in stages[:number]) for number in range(len(stages))]
         self.epochs = sum(stage.epochs for stage in stages)
-        self.equal_steps = all(stage.equal_steps for stage in stages)
         self.random = stages[0].random
 
     def _at(self, epoch: int) -> tuple[int, Inference, int]:
@@ -122,11 +115,6 @@ class Stages(Inference):
         """Return the number of steps in an epoch."""
         _, stage, stage_epoch = self._at(epoch)
         return stage.steps_in(stage_epoch)
-
-    def cost(self, epoch: int, done: int) -> float:
-        """Return the time that a step takes."""
-        _, stage, stage_epoch = self._at(epoch)
-        return stage.cost(stage_epoch, done)
 
     def check_restored(self, epoch: int, done: int) -> None:
         """Check the arrays of the stage of an epoch."""

@@ -164,19 +164,19 @@ class Loop(Generic[InferenceT]):
     def _run_epochs(self, progress: Progress, checkpoints: CheckpointWriter | None) -> None:
         inference = self.inference
         shown: dict[str, str] = {}
-        total = self._cost_before(inference.epochs)
-        made = self._cost_before(self._epoch, self._done)
-        with progress("train", total=total, unit=" steps" if inference.equal_steps else None) as bar:
-            if made:
-                bar.update(total if self._ended else made)
+        total = inference.epochs
+        with progress("train", total=total, unit=None) as bar:
+            if self._ended:
+                bar.update(total)
+            elif self._step:
+                bar.update(self._epoch + self._done / max(1, self._steps_of_one(self._epoch)))
             while not self._is_over:
                 began = time.perf_counter() - self._seconds
                 shown |= inference.place(self._epoch)
                 while True:
-                    cost = 1 if inference.equal_steps else inference.cost(self._epoch, self._done)
                     with self._saved_if_lost(checkpoints):
                         shown |= self._make_step()
-                    bar.update(cost, **shown)
+                    bar.update(1 / inference.steps_in(self._epoch), **shown)
                     self._seconds = time.perf_counter() - began
                     if self._done == inference.steps_in(self._epoch):
                         break
@@ -185,7 +185,7 @@ class Loop(Generic[InferenceT]):
                 self._end_epoch()
                 if self._ended:
                     # Steps that are no longer needed count as done, so the bar ends full.
-                    bar.update(total - self._cost_before(self._epoch), **shown)
+                    bar.update(total - self._epoch, **shown)
                 if checkpoints:
                     checkpoints.maybe_save(self.state, epoch_ended=True)
 
@@ -252,14 +252,6 @@ class Loop(Generic[InferenceT]):
     def _steps_of_one(self, epoch: int) -> int:
         """Return the number of steps in an epoch, 0 after the last one."""
         return self.inference.steps_in(epoch) if epoch < self.inference.epochs else 0
-
-    def _cost_before(self, epoch: int, done: int = 0) -> float:
-        """Return the cost of all steps before a step."""
-        inference = self.inference
-        if inference.equal_steps:
-            return self._steps_of(epoch) + done
-        steps = [(e, d) for e in range(epoch) for d in range(inference.steps_in(e))]
-        return sum(inference.cost(e, d) for e, d in [*steps, *((epoch, d) for d in range(done))])
 
     def _check_finite(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, value in arrays.items():
