@@ -94,71 +94,31 @@ def test_scores_of_top_labels_and_of_all_agree_with_a_stable_sort(monkeypatch, m
     assert model().score(NEW[:1])[1] is None
 
 
-class Approximated(Linear):
-    """The same, with approximate scores that are up to three units from utilities."""
-
-    approximated = ("probability",)
-
-    def approximate_scores(self, points, labels, output):
-        columns = np.arange(labels.start, labels.stop, dtype=np.float32)
-        return points @ self.weights[:, labels] + 3 * np.sin(7 * columns + points.sum(axis=1, keepdims=True))
-
-    def highest_scores(self, approximate):
-        return np.exp2(approximate + 3)
-
-    def scores_of(self, points, labels, output):
-        return np.exp2(np.take_along_axis(points @ self.weights, labels, axis=1))
-
-
-@each_value(k=[1, 3, 18, 19, 65], counts=[(4, 32), (1, 3, 5), (2,)], width=[1024, 7], with_std=[True, False])
-def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkeypatch, k, counts, width, with_std):
-    monkeypatch.setattr("xmlgp.prediction.parts.LABELS", width)
-    monkeypatch.setattr("xmlgp.prediction.selection.CANDIDATES", counts)
-    for output in OUTPUTS:
-        predictor = Approximated()
-        (found,) = predictor.top(NEW, k, output, with_std)
-        (expected,) = Linear().top(NEW, k, output, with_std)
-        # Of equal scores at the end of the list, the candidates may have others.
-        np.testing.assert_array_equal(found.scores, expected.scores)
-        sure = expected.scores > np.repeat(expected.scores[k - 1 :: k], k)
-        np.testing.assert_array_equal(found.labels[sure], expected.labels[sure])
-        assert all(len(set(point)) == k for point in found.labels.reshape(-1, k))
-        assert (found.std is not None) == with_std
-        again = sum(predictor.seen) - N
-        assert (0 < again < len(counts) * N) == (output == "probability" and k < 65 and counts[0] * (k + 4) < K)
-
-
-class Knowing(Approximated):
-    """The same, and it knows the best label of each point and three others; of some points, it knows none."""
+class Knowing(Linear):
+    """The same, and it knows the best label of each point, count − 1 others, and none after them."""
 
     def best_labels(self, points, count, output):
         best = np.argmax(points @ self.weights, axis=1)[:, None]
-        labels = (best + [0, -1, 20, -1, 40, 60]) % K
-        labels[:, [1, 3]] = -1
-        labels[points.sum(axis=1) % 3 == 0] = -1
-        # Lists have at least so many labels.
-        return np.pad(labels, ((0, 0), (0, max(0, count - 6))), constant_values=-1).astype(np.int32)
+        labels = (best + np.arange(0, 2 * count, 2)) % K
+        return np.pad(labels, ((0, 0), (1, 1)), constant_values=-1).astype(np.int32)
 
     def scores_of(self, points, labels, output):
-        utilities = np.take_along_axis(points @ self.weights, labels, axis=1)
-        return utilities if output == "utility" else np.exp2(utilities)
+        return np.take_along_axis(self.scores(points, slice(0, K), output), labels, axis=1)
 
 
-@each_value(k=[1, 4, 65], output=list(OUTPUTS))
-def test_only_the_labels_that_a_predictor_knows_are_scored_unless_they_are_too_few(k, output):
-    (found,) = Knowing().top(NEW, k, output)
+@each_value(k=[1, 4, 65], output=list(OUTPUTS), with_std=[True, False])
+def test_only_the_labels_that_a_predictor_knows_are_scored_unless_all_are_sorted(k, output, with_std):
+    (found,) = Knowing().top(NEW, k, output, with_std)
     (expected,) = Linear().top(NEW, k, output)
-    known = Knowing().best_labels(NEW.sparse.toarray(), k, output)
     utilities = NEW.sparse.toarray() @ WEIGHTS
     labels = expected.labels.reshape(N, k).copy()
     if k < 65:
-        for row, among in enumerate(known):
-            among = np.sort(among[among >= 0])
-            if len(among):
-                labels[row] = among[np.argsort(-utilities[row, among], kind="stable")[:k]]
+        for row, among in enumerate(np.sort(Knowing().best_labels(NEW.sparse.toarray(), k, output)[:, 1:-1])):
+            labels[row] = among[np.argsort(-utilities[row, among], kind="stable")]
     np.testing.assert_array_equal(found.labels.reshape(N, k), labels)
     scores = np.take_along_axis(utilities, labels, axis=1)
     np.testing.assert_array_equal(found.scores.reshape(N, k), scores if output == "utility" else 2.0**scores)
+    assert (found.std is not None) == with_std
 
 
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
-from xmlgp.gp.expectations import approximate_log_odds, highest_probability
+from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp
@@ -34,6 +34,7 @@ from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.parts import for_parts
 from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.selection import Best
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import COUNTS
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from xmlgp.preprocess.pipeline import Preprocessed
 
 __all__ = ["MLGPFPredictor", "word_scales"]
+
+#: Labels of highest approximate probability among which the best k are, in multiples of k + 4.
+CANDIDATES = 8
 
 #: Φ and b.
 FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
@@ -71,8 +75,6 @@ class MLGPFPredictor(Predictor):
     The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
     terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term.
     """
-
-    approximated = ("probability",)
 
     def __init__(
         self, settings: MLGPFSettings, preprocessed: Preprocessed, parameters: Parameters, feature_count: int
@@ -166,23 +168,24 @@ class MLGPFPredictor(Predictor):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
         return logistic_scores(*self._moments(points, labels, output), output, self.nodes)
 
-    def approximate_scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
-        """Return approximate log odds of the probabilities of a block of labels, B×L; see `Predictor`."""
-        mean, variance = self._moments(points, labels, output)
-        return approximate_log_odds(mean, 0.0 if variance is None else variance)
-
-    def highest_scores(self, approximate: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
-        return highest_probability(approximate)
-
     def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return the labels of the nearest training points and the most frequent ones; see `Predictor`."""
-        if self._neighbours is None or points.predicted is None:
+        """Return the labels of the nearest training points and the most frequent ones; see `Predictor`.
+
+        Where these are not enough, return those of the highest approximate probability.
+        """
+        if self._neighbours is not None and points.predicted is not None:
+            best = self._neighbours.best_labels(points.predicted, count)
+            if best is not None:
+                return best if points.texts is None else united(best, labels_of_rows(points.texts))
+        most = CANDIDATES * (count + 4)
+        if output == "utility" or most >= self.label_count:
             return None
-        best = self._neighbours.best_labels(points.predicted, count)
-        if best is None or points.texts is None:
-            return best
-        return united(best, labels_of_rows(points.texts))
+
+        def log_odds(labels: slice) -> NDArray[np.floating]:
+            mean, variance = self._moments(points, labels, output)
+            return approximate_log_odds(mean, 0.0 if variance is None else variance)
+
+        return Best.of_all(log_odds, len(points.batch.latent.mean), self.label_count, most, self.dtype).labels
 
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""

@@ -41,17 +41,15 @@ class Predictor(ABC):
     """A trained model that scores points; `feature_count` and `label_count` are its D and K.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
-    `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of some outputs take long, it lists these outputs in
-    `approximated` and defines `approximate_scores`, `highest_scores` and `scores_of`, by which top labels are found
-    faster; or it defines `best_labels` and `scores_of`. If utilities are sums over features, it defines
-    `check_explainable` and `contributions`, and says whether they are `pooled` with a regression. These methods are
-    called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
-    `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
-    probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
+    `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of all labels take long, it defines `best_labels`
+    and `scores_of`. If utilities are sums over features, it defines `check_explainable` and `contributions`, and says
+    whether they are `pooled` with a regression. These methods are called with BLAS on one thread and NumPy's warnings
+    of overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once, each
+    with its own points. `calibration`, if there is one, maps the probabilities of the labels of a point, which
+    `scores`, `scores_of` and `std` return without it.
     """
 
     default_output = "utility"
-    approximated: tuple[str, ...] = ()
     calibration: Calibration | None = None
     #: Whether utilities are pooled with the regression on neighbours.
     pooled = False
@@ -114,14 +112,6 @@ class Predictor(ABC):
     @abstractmethod
     def scores(self, points: Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels (slice within range(K)), B×L, for points from `prepare`."""
-
-    def approximate_scores(self, points: Prepared, labels: slice, output: str) -> NDArray[np.floating]:
-        """Return numbers that order the labels of each point nearly as `scores` do, B×L, for an approximated output."""
-        raise NotImplementedError
-
-    def highest_scores(self, approximate: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return numbers that the scores of labels with these approximate scores do not exceed, elementwise."""
-        raise NotImplementedError
 
     def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
         """Return labels of each point, B×L with L ≥ `count`, among them those of highest score; −1 is none.
@@ -247,7 +237,7 @@ class Predictor(ABC):
         def write(
             rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
         ) -> None:
-            select_best(self, points, features[rows], output, Best(labels[rows], scores))
+            select_best(self, points, output, Best(labels[rows], scores))
             if std is not None:
                 std[:] = self.std(points, labels[rows], output)
 

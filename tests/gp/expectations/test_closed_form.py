@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from tests.gp.expectations.exact import expectation, log_one_plus_exp, many_digits
-from xmlgp.gp.expectations import (
-    JaakkolaJordan,
-    Quadrature,
-    Taylor,
-    approximate_log_odds,
-    expected_sigmoid,
-    highest_probability,
-)
+from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor, approximate_log_odds
 
 PRECISION = pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (np.float32, 2e-6)])
 
@@ -106,14 +99,3 @@ def test_approximate_log_odds_have_the_formula_of_mackay(dtype):
     result = approximate_log_odds(mean, variance)
     assert result.dtype == dtype
     np.testing.assert_allclose(result, mean / np.sqrt(1 + np.pi / 8 * np.maximum(variance, 0)), rtol=1e-6)
-
-
-def test_probabilities_do_not_exceed_their_bound():
-    mean, variance = np.meshgrid(np.linspace(-30, 10, 161), np.concatenate([[0], np.geomspace(0.01, 50, 30)]))
-    result = expected_sigmoid(mean, variance, 100)
-    bound = highest_probability(approximate_log_odds(mean, variance))
-    assert (result <= bound).all()
-    # Around zero it is close.
-    near = np.abs(mean) < 1
-    assert (bound - result)[near & (mean <= 0)].max() < 0.03
-    np.testing.assert_array_equal(bound[mean > 0], 1)

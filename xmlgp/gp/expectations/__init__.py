@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor, approximate_log_odds, highest_probability
+from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor, approximate_log_odds
 from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, BlockPairs, Quadrature, expected_sigmoid
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Taylor",
     "approximate_log_odds",
     "expected_sigmoid",
-    "highest_probability",
     "make_expectations",
 ]
 

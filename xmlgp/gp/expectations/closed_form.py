@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
-from xmlgp.linear_algebra.special import expit
 
-__all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope", "highest_probability"]
+__all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope"]
 
 #: In single precision, λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding,
 #: and by tanh for larger ξ, where tanh has no cancellation.
@@ -22,9 +21,6 @@ DOUBLE_SERIES = 0.25
 
 #: Coefficients of tanh(x)/x in x², the highest first.
 TANH = (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0)
-
-#: The log odds of E σ(f) exceed negative approximations by at most 0.095, for all variances.
-MARGIN = 0.1
 
 
 class JaakkolaJordan:
@@ -188,15 +184,6 @@ def approximate_log_odds(mean: NDArray[np.floating], variance: NDArray[np.floati
     to classification networks, Neural Computation 4, 1992.
     """
     return fill(_shrink, 1, mean, variance)[0]
-
-
-def highest_probability(log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return an upper bound of E σ(f), elementwise, for values of `approximate_log_odds`.
-
-    Far below zero, the approximation exceeds the log odds of E σ(f), by several units where the variance is large.
-    Above zero, it is less than these log odds, so the bound is 1.
-    """
-    return np.where(log_odds <= 0, expit(np.minimum(log_odds, 0) + MARGIN), 1)
 
 
 @compiled
