@@ -51,6 +51,28 @@ def test_nearest_rows_are_those_of_largest_product(count, negative, cores):
     assert_nearest(found, products, rows, queries, count)
 
 
+def drawn_pattern(random, words, counts):
+    """Return rows of unit length with so many words each, whose values are equal."""
+    rows = np.zeros((len(counts), words), np.float32)
+    for row, count in zip(rows, counts, strict=True):
+        row[random.choice(words, count, False)] = 1 / np.sqrt(count)
+    return sp.csr_array(rows)
+
+
+@pytest.mark.parametrize("frequent", [False, True])
+def test_rounding_errors_of_equal_values_do_not_hide_rows(frequent):
+    random = np.random.default_rng(0)
+    # The products of 966 words are rounded up, those of 968, which are nearer, down.
+    near = drawn_pattern(random, 1000, [966] * 40 + [968] * 5)
+    others = sp.csr_array((20 if frequent else 600, 1000), dtype=np.float32)
+    rows = sp.csr_array(sp.vstack([near, others, drawn_pattern(random, 1000, random.integers(400, 900, 20))]))
+    queries = sp.csr_array(sp.vstack([drawn_pattern(random, 1000, [1000]), rows[-20:]]))
+    index = build_index(rows)
+    assert (index.column_of >= 0).all() == frequent
+    found, products = nearest(index, queries, 5)
+    assert_nearest(found, products, rows, queries, 5)
+
+
 def test_equal_rows_come_by_number():
     rows = sp.csr_array(np.tile(np.array([[0.6, 0.8, 0]], np.float32), (50, 1)))
     found, _ = nearest(build_index(rows), sp.csr_array(np.array([[1, 0, 1]], np.float32)), 7)

@@ -56,6 +56,10 @@ BUCKETS = 1 << (15 - BUCKET_BITS)
 #: Bits of the fraction of a weight, by which codes are multiplied.
 FRACTION = 24
 
+#: The number of a word times this, modulo 2³², decides how its products are rounded: at random, so that the errors of
+#: equal products do not add up. Source: D. E. Knuth, The Art of Computer Programming 3, section 6.4.
+HASH = 0x9E3779B1
+
 #: The sum of independent numbers from ranges w differs from its mean by this times √Σw² with a probability below 1e-9.
 HOEFFDING = 3.3
 
@@ -269,14 +273,14 @@ def _bound(values: NDArray[np.float32], shares: NDArray[np.float32], column_of: 
 @compiled
 def _rounding_error(shares: NDArray[np.float32], column_of: NDArray[np.int32]) -> int:
     """Return by how much the difference of two totals can be wrong, given the largest share of each word."""
-    total, square = 0.0, 0.0
+    total, postings = 0.0, 0
     for e in range(len(shares)):
-        # The ranges of what rounding adds: of a total, of the weight of a column, and of a code.
+        # The ranges of what rounding adds, of the weight of a column and of codes, are summed: where all values of a
+        # row are equal, so are all its errors. Those of the totals of postings alone are independent.
         in_column = column_of[e] >= 0
-        error = 1.5 + abs(shares[e]) / (COLUMN_CODES / 2) if in_column else 1 + abs(shares[e]) / POSTING_CODES
-        total += error
-        square += error * error
-    return int(min(total, 2 * HOEFFDING * math.sqrt(square))) + 1
+        total += 1.5 + abs(shares[e]) / (COLUMN_CODES / 2) if in_column else abs(shares[e]) / POSTING_CODES
+        postings += not in_column
+    return int(total + min(postings, 2 * HOEFFDING * math.sqrt(postings))) + 1
 
 
 @compiled
@@ -296,12 +300,20 @@ def _add_words(
         if column >= 0:
             _add_column(totals, columns[column, first : first + len(totals)], shares[e])
         else:
-            places[e] = _add_postings(totals, words, places[e], starts[indices[e] + 1], first, shares[e])
+            offset = np.int64(
+                (np.uint64(indices[e]) * np.uint64(HASH) & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - FRACTION)
+            )
+            places[e] = _add_postings(totals, words, places[e], starts[indices[e] + 1], first, shares[e], offset)
 
 
 @compiled
-def _add_postings(totals: NDArray[np.int16], words: Words, place: int, stop: int, first: int, share: float) -> int:
-    """Add the postings from `place` on whose rows are in a block, and return the place of the next one."""
+def _add_postings(
+    totals: NDArray[np.int16], words: Words, place: int, stop: int, first: int, share: float, offset: int
+) -> int:
+    """Add the postings from `place` on whose rows are in a block, and return the place of the next one.
+
+    Fractions are rounded up if the `offset` takes them to 1.
+    """
     row_of, code_of = words[2], words[3]
     if first + BLOCK < words[5].shape[1]:
         stop = first_not_below(row_of, first + BLOCK, place, stop)
@@ -310,7 +322,7 @@ def _add_postings(totals: NDArray[np.int16], words: Words, place: int, stop: int
     # not in order within the block.
     for p in range(np.uint64(place), np.uint64(stop)):
         row = np.uint32(row_of[p]) & np.uint32(BLOCK - 1)
-        totals[row] += np.int16((weight * code_of[p] + (1 << FRACTION - 1)) >> FRACTION)
+        totals[row] += np.int16((weight * code_of[p] + offset) >> FRACTION)
     return stop
 
 
