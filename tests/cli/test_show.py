@@ -2,11 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import SMALL, changed_description, run, said
 from xmlgp import __version__
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.neighbours.choice import DEFAULT
+from xmlgp.neighbours.hyperparameters import in_words
 from xmlgp.runs.trained_model import open_topics
 
 pytestmark = pytest.mark.usefixtures("workdir")
@@ -26,6 +29,26 @@ def test_a_trained_model_is_described(model):
     assert ["optimiser", "adagrad (default)"] in lines
     assert ["basis_size", "1000 (no effect with inducing=features)"] in lines
     assert json.loads(run("show", "model", "--json").stdout) == description
+
+
+def test_neighbours_and_texts_of_labels_are_described(workdir):
+    (workdir / "notes.jsonl").write_text(
+        "".join(f'{{"text": "{word} {i}", "labels": ["{word}"]}}\n' for i in range(10) for word in ("cat", "dog"))
+    )
+    (workdir / "texts.tsv").write_text("bird\twings\n")
+    assert run("train", "notes.jsonl", "notes", "--label-texts", "texts.tsv", *SMALL, "-q").exit_code == 0
+    lines = run("show", "notes").stdout.splitlines()
+    # Too few points are held out to choose.
+    assert f"nearest   {in_words(DEFAULT.values(), np.zeros(2))}" in lines
+    assert "texts     of 3 labels; 1 label without points" in lines
+
+
+@pytest.mark.parametrize("name", ["parameters.neighbours.choices", "parameters.neighbours.recall"])
+def test_a_damaged_model_is_refused(model, name):
+    np.save(model / "arrays" / "damaged.npy", np.ones(4))
+    entry = {"file": "arrays/damaged.npy", "dtype": "<f8", "shape": [4]}
+    changed_description("model", lambda description: description["arrays"].update({name: entry}))
+    assert said(run("show", "model")) == "model: the model is damaged, its arrays do not fit each other"
 
 
 def test_a_run_is_described_with_and_without_a_model(workdir, interrupt):

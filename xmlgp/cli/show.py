@@ -49,21 +49,20 @@ def show(model: str, as_json: bool, topics: bool) -> None:
     elif as_json:
         lines = [json.dumps(ModelFolder(model).description, indent=1, ensure_ascii=False)]
     else:
-        lines = list(_description(model))
+        run = _run(model)
+        if run and not ModelFolder.exists(model):
+            lines = [f"{model}: no model yet, but {run}"]
+        else:
+            lines = ModelFolder.read(model, lambda folder: list(_description(folder, run)))
     for line in lines:
         click.echo(line)
 
 
-def _description(model: str) -> Iterator[str]:
-    run = _run(model)
-    if run and not ModelFolder.exists(model):
-        yield f"{model}: no model yet, but {run}"
-        return
-    folder = ModelFolder(model)
+def _description(folder: ModelFolder, run: str) -> Iterator[str]:
     description = folder.description
     data = description["data"]
     record = MODELS[folder.settings.model]
-    yield f"{model}: {folder.settings.model}, {folder.stage}, written by {description['written_by']}"
+    yield f"{folder.path}: {folder.settings.model}, {folder.stage}, written by {description['written_by']}"
     yield f"data      {', '.join(f'{name} {data[name]}' for name in 'NDK')}, fingerprint {data['fingerprint'][:12]}"
     if history := description.get("history"):
         last = history[-1]
@@ -71,15 +70,9 @@ def _description(model: str) -> Iterator[str]:
     if held_out := folder.held_out:
         yield f"measured  {held_out.precision(data['K'])}"
         yield f"          {held_out.reliability()}"
-    choices, recall = (folder.array(f"parameters.{name}") for name in (CHOICES, RECALL))
-    if choices is not None and recall is not None:
-        yield f"nearest   {in_words(choices, recall)}"
+    yield from _neighbours(folder)
     if learned := description.get("learned"):
         yield f"learned   {', '.join(counted(batch['N'], 'point') for batch in learned[1:])} after {learned[0]['N']}"
-    if (labels := folder.array("parameters.label_texts.labels")) is not None:
-        counts = folder.array("parameters.statistics.labels")
-        only = 0 if counts is None else int(np.count_nonzero(counts[np.unique(labels)] == 0))
-        yield f"texts     of {counted(len(np.unique(labels)), 'label')}; {counted(only, 'label')} without points"
     if run:
         yield f"run       {run}"
     yield "settings"
@@ -87,6 +80,23 @@ def _description(model: str) -> Iterator[str]:
     unused = folder.settings.unused()
     for name, text in texts.items():
         yield f"  {name:20}{text}" + (f" (no effect with {unused[name]})" if name in unused else "")
+
+
+def _neighbours(folder: ModelFolder) -> list[str]:
+    """Return what a model says of the regression on neighbours and of the texts of labels, if it has them."""
+    names = CHOICES, RECALL, "statistics.labels", "label_texts.labels"
+    choices, recall, counts, of_texts = (folder.array(f"parameters.{name}") for name in names)
+    if choices is None or recall is None or counts is None:
+        return []
+    try:
+        lines = [f"nearest   {in_words(choices, recall)}"]
+        if of_texts is not None:
+            labels = np.unique(of_texts)
+            only = int(np.count_nonzero(counts[labels] == 0))
+            lines.append(f"texts     of {counted(len(labels), 'label')}; {counted(only, 'label')} without points")
+    except (IndexError, TypeError, ValueError):
+        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other") from None
+    return lines
 
 
 def _run(model: str) -> str:
