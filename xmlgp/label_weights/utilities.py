@@ -1,8 +1,6 @@
 """Moments of the utilities f = Φ h + b + W x at given points, for a block of labels or some labels of each point.
 
-W is sparse, and so is x: a weight is read only if a point has its feature. The features that most labels have weights
-on are dense columns beside Φ, because one more column of a dense product costs less than adding a weight to every label
-for every point that has the feature.
+W is sparse, and so is x: a weight is read only if a point has its feature.
 """
 
 from __future__ import annotations
@@ -27,10 +25,6 @@ from xmlgp.linear_algebra.sparse import first_not_below
 
 __all__ = ["Batch", "UtilityMoments"]
 
-#: Features are dense columns where more than this share of the labels has a weight, at most so many.
-DENSE_SHARE = 0.1
-DENSE_MOST = 64
-
 #: Held by the thread that arranges label weights, while others wait.
 ARRANGING = threading.Lock()
 
@@ -47,7 +41,7 @@ class _Points(NamedTuple):
 
 
 class _PointsByFeature(NamedTuple):
-    """The U features of B points that have weights and no dense column, and the points of each with their values.
+    """The U features of B points that have weights, and the points of each with their values.
 
     Those of feature u are `points[starts[u]:starts[u + 1]]`.
     """
@@ -68,31 +62,17 @@ class _WeightsByLabel(NamedTuple):
 
 
 class _WeightsByFeature(NamedTuple):
-    """The labels with a weight on each feature, and mean and variance of the weight, for features without a column."""
+    """The labels with a weight on each feature, and mean and variance of the weight."""
 
     starts: NDArray[np.int64]
     labels: NDArray[np.int32]
     moments: NDArray[Any]
 
 
-class _Arranged(NamedTuple):
-    """W for consecutive labels: by feature; the dense column of each feature, −1 for none, and the columns, K×C.
-
-    The weights of variances are Σ_p φ_kp², and beside it the dense columns of variances, K×(1+C).
-    """
-
-    by_feature: _WeightsByFeature
-    slots: NDArray[np.int32]
-    columns: NDArray[Any]
-    spreads: NDArray[Any]
-
-
 @dataclass
 class _Progress:
-    """B points for consecutive labels: their latent functions and features, and how far these have been visited."""
+    """B points for consecutive labels: their features, and how far these have been visited."""
 
-    #: Moments of the latent functions, beside the values and the squares of the features with dense columns, B×(P+C).
-    extended: Moments
     by_feature: _PointsByFeature
     #: The first weight on each of the U features that has not been visited.
     cursors: NDArray[np.int64]
@@ -119,33 +99,22 @@ class UtilityMoments:
         self._weights = weights
 
     @property
-    def _arranged(self) -> _Arranged:
+    def _by_feature(self) -> _WeightsByFeature:
         with ARRANGING:
-            return self._arranged_once
+            return self._by_feature_once
 
     @functools.cached_property
-    def _arranged_once(self) -> _Arranged:
-        """W with its dense columns, whose variances join the spreads, and the other weights by feature."""
-        K = len(self.bias)
-        spreads = np.einsum("kp,kp->k", self._loadings, self._loadings)[:, None]
+    def _by_feature_once(self) -> _WeightsByFeature:
         weights = self._weights
         D = 0 if weights is None else len(weights.log_prior)
-        dtype = self._loadings.dtype
         counts = np.zeros(0, np.int64) if weights is None else sparse.column_sums(weights.features, D)
-        common = np.flatnonzero(counts > DENSE_SHARE * K)
-        common = common[np.argsort(-counts[common], kind="stable")[:DENSE_MOST]]
-        slots = np.full(D, -1, np.int32)
-        slots[common] = np.arange(len(common))
-        counts[common] = 0
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # Mean and variance beside each other, because a visit reads few of them.
-        by_feature = _WeightsByFeature(starts, np.empty(starts[-1], np.int32), np.empty((starts[-1], 2), dtype))
-        # The weights of means, beside Φ. A copy of Φ would take much memory where labels are many.
-        columns = np.zeros((K, len(common)), dtype)
-        spreads = np.hstack([spreads, columns])
+        moments = np.empty((starts[-1], 2), self._loadings.dtype)
+        by_feature = _WeightsByFeature(starts, np.empty(starts[-1], np.int32), moments)
         if weights is not None:
-            _split(_by_label(weights), slots, columns, spreads, starts[:-1].copy(), by_feature)
-        return _Arranged(by_feature, slots, columns, spreads)
+            _arrange(_by_label(weights), starts[:-1].copy(), by_feature)
+        return by_feature
 
     def batch(self, latent: Moments, features: csr_array) -> Batch:
         """Return points, given moments of the latent functions and weighted features, B×D."""
@@ -155,21 +124,12 @@ class UtilityMoments:
 
     def _progress(self, batch: Batch) -> _Progress:
         """Return the points for `moments`."""
-        arranged = self._arranged
         features = batch.features
         if features is None:
             features = csr_array((len(batch.latent.mean), 0), dtype=self._loadings.dtype)
-        extended = batch.latent
-        width = arranged.columns.shape[1]
-        if width:
-            dense = np.zeros((len(extended.mean), width), self._loadings.dtype)
-            _fill_columns(_points(features), arranged.slots, dense)
-            mean, variance = extended
-            if variance is not None:
-                variance = np.hstack([variance, dense * dense])
-            extended = Moments(np.hstack([mean, dense]), variance)
-        by_feature = _points_by_feature(features, arranged.by_feature.starts)
-        return _Progress(extended, by_feature, arranged.by_feature.starts[by_feature.features])
+        starts = self._by_feature.starts
+        by_feature = _points_by_feature(features, starts)
+        return _Progress(by_feature, starts[by_feature.features])
 
     def moments(
         self, batch: Batch, labels: slice, with_variance: bool = True
@@ -181,31 +141,26 @@ class UtilityMoments:
         if batch.progress is None:
             batch.progress = self._progress(batch)
         progress = batch.progress
-        arranged = self._arranged
-        right = self._loadings[labels]
-        if arranged.columns.shape[1]:
-            right = np.hstack([right, arranged.columns[labels]])
-        mean = product_by_rows(progress.extended.mean, right.T)
+        by_feature = self._by_feature
+        mean = product_by_rows(batch.latent.mean, self._loadings[labels].T)
         mean += self.bias[labels]
-        variance = self._variance(batch.latent, progress.extended, labels) if with_variance else None
+        variance = self._variance(batch.latent.variance, labels) if with_variance else None
         first = labels.start or 0
         if first < progress.visited:
-            progress.cursors = arranged.by_feature.starts[progress.by_feature.features]
+            progress.cursors = by_feature.starts[progress.by_feature.features]
         progress.visited = first + mean.shape[1]
         # The loop is compiled by the first call.
         if progress.by_feature.features.size:
-            _add_weights(first, progress.by_feature, progress.cursors, arranged.by_feature, mean, variance)
+            _add_weights(first, progress.by_feature, progress.cursors, by_feature, mean, variance)
         return mean, variance
 
-    def _variance(self, latent: Moments, extended: Moments, labels: slice) -> NDArray[Any]:
-        """Return the variance of Φ h and of the part of W x that is dense, B×L."""
-        left = extended.variance
-        right = self._arranged.spreads[labels]
-        if latent.variance.shape[1] > 1:
-            squares = np.square(self._loadings[labels])
-            right = np.hstack([squares, right[:, 1:]])
-        # A product of vectors by BLAS takes as long as one with a hundred columns.
-        return product_by_rows(left, right.T) if left.shape[1] > 1 else left * right.T
+    def _variance(self, variance: NDArray[Any], labels: slice) -> NDArray[Any]:
+        """Return the variance of Φ h, B×L."""
+        loadings = self._loadings[labels]
+        if variance.shape[1] > 1:
+            return product_by_rows(variance, np.square(loadings).T)
+        spread: NDArray[Any] = variance * np.einsum("kp,kp->k", loadings, loadings)
+        return spread
 
     def pair_moments(self, batch: Batch, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
@@ -255,7 +210,7 @@ def _by_label(weights: LabelWeights) -> _WeightsByLabel:
 
 
 def _points_by_feature(features: csr_array, starts: NDArray[np.int64]) -> _PointsByFeature:
-    """Return points by feature, given where the weights by feature start; a feature with a dense column has none."""
+    """Return points by feature, given where the weights by feature start."""
     indices = features.indices
     kept = starts[indices + 1] > starts[indices]
     points = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[kept]
@@ -273,39 +228,17 @@ def _variance_of(log_variance: float) -> float:
 
 
 @compiled
-def _split(
-    weights: _WeightsByLabel,
-    slots: NDArray[np.int32],
-    columns: NDArray[Any],
-    spreads: NDArray[Any],
-    ends: NDArray[np.int64],
-    by_feature: _WeightsByFeature,
-) -> None:
-    """Add the moments of W to dense columns, the first of `spreads` excepted, or copy them by feature."""
+def _arrange(weights: _WeightsByLabel, ends: NDArray[np.int64], by_feature: _WeightsByFeature) -> None:
+    """Copy the moments of W by feature."""
     indptr, features, means, log_variances = weights
     _, labels, moments = by_feature
     for k in range(indptr.size - 1):
         for e in range(indptr[k], indptr[k + 1]):
             d = features[e]
-            variance = _variance_of(log_variances[e])
-            if slots[d] >= 0:
-                columns[k, slots[d]] += means[e]
-                spreads[k, slots[d] + 1] += variance
-            else:
-                labels[ends[d]] = k
-                moments[ends[d], 0] = means[e]
-                moments[ends[d], 1] = variance
-                ends[d] += 1
-
-
-@compiled
-def _fill_columns(points: _Points, slots: NDArray[np.int32], dense: NDArray[Any]) -> None:
-    indptr, indices, values = points
-    for i in range(dense.shape[0]):
-        for e in range(indptr[i], indptr[i + 1]):
-            slot = slots[indices[e]]
-            if slot >= 0:
-                dense[i, slot] += values[e]
+            labels[ends[d]] = k
+            moments[ends[d], 0] = means[e]
+            moments[ends[d], 1] = _variance_of(log_variances[e])
+            ends[d] += 1
 
 
 @compiled
