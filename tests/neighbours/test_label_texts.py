@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
-from xmlgp.neighbours.label_texts import Evidence, LabelTexts, TextEvidence, TextFit, TextWords, fit_texts
+from xmlgp.neighbours.label_texts import Evidence, TextEvidence, TextWords, default_fit, fit_texts, text_parameters
 from xmlgp.runs.learn import learn
 from xmlgp.runs.train import train
 from xmlgp.runs.trained_model import load
@@ -50,12 +50,12 @@ def test_evidence_is_the_share_of_likely_words():
     rows = csr_array(np.eye(4, 3, dtype=np.float32))
     # The words 0 and 1, and one that no point has; the words 2 and 0.
     texts = TextWords(csr_array(np.array([[1, 1, 0, 1], [1, 0, 1, 0]], np.float32)), np.array([0, 1], np.int32))
-    built = LabelTexts.build(texts, rows, TextFit.default(4))
-    evidence = TextEvidence(built, np.array([3, 0]), 3)
+    evidence = TextEvidence(text_parameters(texts, rows, default_fit(4)), np.array([3, 0]))
     shares = csr_array(np.array([[0.5, 0.2]], np.float32))
     found = evidence.evidence(csr_array(np.array([[0, 1, 0]], np.float32)), shares)
     v = np.log(5 / np.array([2, 2, 2, 1]))
-    for text, terms in zip(found.texts[0], found.terms[0], strict=True):
+    assert sorted(found.texts.data) == [1, 2]
+    for text, terms in zip(found.texts.data - 1, found.terms, strict=True):
         words = [[0, 1, 3], [0, 2]][text]
         # The other label makes the word 0 likely, and no other word of this text.
         of_labels = {0: [1 - np.exp(-0.2), 0, 0], 1: [1 - np.exp(-0.5), 0]}[text]
@@ -68,25 +68,24 @@ def test_evidence_is_the_share_of_likely_words():
 def test_the_fit_recovers_the_probabilities_of_generated_labels():
     random = np.random.default_rng(0)
     B, M = 400, 50
-    terms = random.normal(size=(B, M, 5))
+    terms = np.dstack([random.normal(size=(B, M, 5)), np.ones((B, M))])
     coefficients = np.array([2.0, 1.0, -1.0, 0.5, 0.3, -2.0])
-    odds = terms @ coefficients[:-1] + coefficients[-1]
-    truth = csr_array(random.random((B, M)) < 1 / (1 + np.exp(-odds)))
-    texts = np.tile(np.arange(M, dtype=np.int32), (B, 1))
-    fit = fit_texts(Evidence(texts, terms), np.arange(M, dtype=np.int32), truth)
-    np.testing.assert_allclose(fit.coefficients, coefficients, atol=0.15)
+    truth = csr_array(random.random((B, M)) < 1 / (1 + np.exp(-terms @ coefficients)))
+    fit = fit_texts(Evidence(csr_array(np.tile(np.arange(1, M + 1), (B, 1))), terms.reshape(B * M, -1)), truth)
+    np.testing.assert_allclose(fit[:-2], coefficients, atol=0.15)
+    # No label is left out.
+    assert fit[-2] == np.log(0.5 / B)
 
 
 def test_labels_without_points_have_their_own_utility_and_others_keep_theirs_at_weight_zero():
     texts = TextWords(csr_array(np.eye(2, dtype=np.float32)), np.array([0, 1], np.int32))
-    built = LabelTexts.build(texts, csr_array(np.eye(2, dtype=np.float32)), TextFit.default(2))
-    evidence = TextEvidence(built, np.array([2, 0]), 2)
     points = csr_array(np.eye(2, dtype=np.float32))
+    evidence = TextEvidence(text_parameters(texts, points, default_fit(2)), np.array([2, 0]))
     odds = evidence.log_odds(evidence.evidence(points, csr_array((2, 2), dtype=np.float32)))
     mean = np.array([[1.0, 5.0], [2.0, 6.0]], np.float32)
-    evidence.add(odds, slice(0, 2), mean)
+    evidence.add(odds.toarray(), slice(0, 2), mean, None)
     np.testing.assert_array_equal(mean[:, 0], [1, 2])
-    np.testing.assert_allclose(mean[:, 1], built.fit.base + odds.toarray()[:, 1], rtol=1e-6)
+    np.testing.assert_allclose(mean[:, 1], default_fit(2)[-2] + odds.toarray()[:, 1], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks
 from xmlgp.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
 from xmlgp.neighbours.choice import DEFAULT, choose, choose_texts
 from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
-from xmlgp.neighbours.label_texts import LabelTexts, TextFit
+from xmlgp.neighbours.label_texts import TextEvidence, default_fit, text_parameters
 from xmlgp.neighbours.predictions import EXACT_LABELS, NeighbourPredictions, Neighbours, scaled_words
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.runtime.random_streams import Stream, random_stream
@@ -168,8 +168,8 @@ class HeldOutChoices(HeldOutStage):
         self._choices = DEFAULT.values()
         #: The numbers of `Recall`.
         self._recall = np.array([1.0, 0.0])
-        #: The numbers of `TextFit`.
-        self._text_fit = TextFit.default(len(self._trained)).values()
+        #: c, z₀ and u of the texts of labels.
+        self._text_fit = default_fit(len(self._trained))
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
@@ -188,7 +188,7 @@ class HeldOutChoices(HeldOutStage):
                 self._recall[:] = 1, self._measured_recall(parameters)
                 parameters[RECALL] = self._recall
                 if self._problem.label_texts:
-                    self._text_fit[:] = self._choose_texts(parameters, neighbours).values()
+                    self._text_fit[:] = self._choose_texts(parameters, neighbours)
                     parameters |= self._texts(neighbours)
             ranked = self._rank(parameters)
             self._coefficients[:] = self._calibrate(ranked)
@@ -221,7 +221,7 @@ class HeldOutChoices(HeldOutStage):
         moments = functools.partial(predictor.moments_of, self._features)
         return choose(predictions, points, self._labels, np.concatenate(ranked), moments, counts)
 
-    def _choose_texts(self, parameters: Parameters, neighbours: Neighbours) -> TextFit:
+    def _choose_texts(self, parameters: Parameters, neighbours: Neighbours) -> NDArray[np.float64]:
         """Return what is chosen for the texts of labels, given a model without them, and the training points."""
         counts = parameters[COUNTED]
         predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
@@ -229,9 +229,8 @@ class HeldOutChoices(HeldOutStage):
         ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
         points = self._problem.preprocessed.weigh(self._features)
         moments = functools.partial(predictor.moments_of, self._features)
-        texts = LabelTexts.of(self._texts(neighbours))
-        if texts is None:
-            return TextFit.of(self._text_fit)
+        # As if all had points, since held-out points choose the weight of those that have.
+        texts = TextEvidence(self._texts(neighbours), np.maximum(counts, 1))
         return choose_texts(texts, predictions, points, self._labels, np.concatenate(ranked), moments, counts)
 
     def _texts(self, neighbours: Neighbours) -> Parameters:
@@ -239,7 +238,7 @@ class HeldOutChoices(HeldOutStage):
         texts = self._problem.label_texts
         if texts is None:
             return {}
-        return LabelTexts.build(texts, neighbours.words.rows, TextFit.of(self._text_fit)).parameters()
+        return text_parameters(texts, neighbours.words.rows, self._text_fit)
 
     def _neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Neighbours:
         """Return the index of some training points."""

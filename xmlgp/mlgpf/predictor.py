@@ -20,7 +20,7 @@ from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
-from xmlgp.neighbours.label_texts import LABEL_TEXTS, LabelTexts, TextEvidence
+from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextEvidence, elements_of_pairs
 from xmlgp.neighbours.predictions import (
     DENSE,
     NEIGHBOURS,
@@ -96,9 +96,8 @@ class MLGPFPredictor(Predictor):
             neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
         )
         self.pooled = neighbours is not None
-        texts = LabelTexts.of(parameters)
-        self.has_texts = texts is not None
-        self._texts = texts and TextEvidence(texts, parameters[COUNTED], feature_count)
+        self.has_texts = LABEL_TEXTS.is_in(parameters)
+        self._texts = TextEvidence(parameters, parameters[COUNTED]) if self.has_texts else None
         if self._texts and self._texts.texts_only.any():
             self.uncalibrated = self._texts.texts_only
         #: Nodes of the quadrature of E σ(f).
@@ -157,12 +156,10 @@ class MLGPFPredictor(Predictor):
             moments = Moments(self._latent_mean(trained), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, trained.sparse)
         predicted = self._neighbours.predict(weighted) if self._neighbours else None
-        return _Prepared(batch, predicted, self._log_odds_of_texts(weighted, predicted))
-
-    def _log_odds_of_texts(self, weighted: Features, predicted: Predicted | None) -> csr_array | None:
-        if not self._texts or predicted is None:
-            return None
-        return self._texts.log_odds(self._texts.evidence(weighted.sparse, predicted.shares))
+        texts = None
+        if self._texts and predicted:
+            texts = self._texts.log_odds(self._texts.evidence(trained.sparse, predicted.shares))
+        return _Prepared(batch, predicted, texts)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -224,27 +221,15 @@ class MLGPFPredictor(Predictor):
             np.multiply(contributions.values, of_values, out=contributions.values)
             # Pooled with zero, this is what the regression adds.
             self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
-            if self._texts:
-                self._explain_texts(self._texts, weighted, predicted, scores, contributions)
-
-    def _explain_texts(
-        self,
-        texts: TextEvidence,
-        weighted: Features,
-        predicted: Predicted,
-        scores: Scores,
-        contributions: Contributions,
-    ) -> None:
-        """Write what the texts of labels contribute; nothing else does where a label has no points."""
-        evidence = texts.evidence(weighted.sparse, predicted.shares)
-        if contributions.texts is None or contributions.text is None or contributions.neighbours is None:
-            return
-        contributions.texts[:] = texts.terms_of_pairs(texts.log_odds(evidence), scores.indptr, scores.labels)
-        contributions.text[:] = texts.best_texts(evidence, scores.indptr, scores.labels)
-        only = texts.texts_only[scores.labels]
-        contributions.bias[only] = texts.fit.base
-        contributions.neighbours[only] = 0
-        contributions.values[np.repeat(only, np.diff(contributions.indptr))] = 0
+            if self._texts and contributions.texts is not None and contributions.text is not None:
+                evidence = self._texts.evidence(self._trained_features(weighted).sparse, predicted.shares)
+                contributions.text[:] = elements_of_pairs(evidence.texts, indptr, labels) - 1
+                contributions.texts[:] = elements_of_pairs(self._texts.log_odds(evidence), indptr, labels)
+                # Nothing else says anything of a label without points.
+                only = self._texts.texts_only[labels]
+                contributions.bias[only] = self._texts.fit[-2]
+                contributions.neighbours[only] = 0
+                contributions.values[np.repeat(only, np.diff(contributions.indptr))] = 0
 
     def supporters(self, features: Features, scores: Scores, count: int) -> list[list[Supporter]] | None:
         """Return the nearest training points that weigh most for each label; see `Predictor`."""
@@ -260,7 +245,7 @@ class MLGPFPredictor(Predictor):
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool(points.predicted, labels, mean, variance)
         if self._texts and points.texts is not None:
-            self._texts.add(points.texts, labels, mean, variance)
+            self._texts.add(points.texts[:, labels].toarray(), labels, mean, variance)
         return mean, variance
 
     def moments_of(
@@ -288,7 +273,8 @@ class MLGPFPredictor(Predictor):
         if self._neighbours and points.predicted is not None:
             self._neighbours.pool_pairs(points.predicted, indptr, labels.ravel(), mean, variance)
         if self._texts and points.texts is not None:
-            self._texts.add_pairs(points.texts, indptr, labels.ravel(), mean, variance)
+            log_odds = elements_of_pairs(points.texts, indptr, labels.ravel())
+            self._texts.add(log_odds, labels.ravel(), mean, variance)
         return mean, variance
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:

@@ -14,7 +14,7 @@ from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
 from xmlgp.neighbours.hyperparameters import Choices, Kernel
-from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, LabelTexts, TextEvidence, TextFit, elements_of_pairs, fit_texts
+from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextEvidence, elements_of_pairs, fit_texts
 from xmlgp.neighbours.predictions import NeighbourPredictions, labels_of_rows, united
 
 if TYPE_CHECKING:
@@ -105,40 +105,36 @@ def choose(
 
 
 def choose_texts(
-    texts: LabelTexts,
+    texts: TextEvidence,
     predictions: NeighbourPredictions,
     points: Features,
     labels: csr_array,
     ranked: NDArray[np.int32],
     moments: Callable[[NDArray[np.int32]], tuple[NDArray[np.floating], NDArray[np.floating]]],
     counts: NDArray[np.integer],
-) -> TextFit:
+) -> NDArray[np.float64]:
     """Return what held-out points choose for the texts of labels: the likeliest coefficients, and the best weight.
 
     The weight is that of highest P@k + PSP@k, summed over `RANKS`, among those with which P@k is no lower than without
     texts. The parameters are those of `choose`; labels are ranked by, and moments are of, utilities with neighbours.
     """
-    evidence = TextEvidence(texts, counts, points.D)
-    found = evidence.evidence(points.sparse, predictions.predict(points).shares)
-    fit = fit_texts(found, texts.labels, labels)
-    log_odds = evidence.with_fit(fit).log_odds(found)
+    evidence = texts.evidence(points.sparse, predictions.predict(points).shares)
+    texts.fit = fit_texts(evidence, labels)
+    log_odds = texts.log_odds(evidence)
     candidates = united(ranked, labels_of_rows(top_entries(log_odds, TEXT_CANDIDATES)))
     B, L = candidates.shape
-    is_missing = candidates < 0
     pairs = np.maximum(candidates, 0)
     mean, variance = (values.reshape(B, L) for values in moments(pairs))
     terms = elements_of_pairs(log_odds, np.arange(0, B * L + 1, L), pairs.ravel()).reshape(B, L)
     measure = _Measure(candidates, labels, counts, predictions.point_count)
     best, most, least = 0.0, -1.0, 0.0
     for weight in TEXT_WEIGHTS:
-        weights = fit._replace(weight=weight).weights_of(np.maximum(counts, 1))[pairs]
-        scores = approximate_log_odds(mean + weights * terms, variance)
-        scores[is_missing] = -np.inf
+        scores = np.where(candidates < 0, -np.inf, approximate_log_odds(mean + weight * terms, variance))
         precision, propensity_scored = measure.shares(scores)
         least = least or precision
         if precision >= least and precision + propensity_scored > most:
             best, most = weight, precision + propensity_scored
-    return fit._replace(weight=best)
+    return np.array([*texts.fit[:-1], best])
 
 
 class _Measure:
