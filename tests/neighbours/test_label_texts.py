@@ -60,8 +60,8 @@ def test_evidence_is_the_share_of_words_that_other_labels_make_likely():
         # The other label makes the word 0 likely, and no other word of this text.
         of_labels = {0: [1 - np.exp(-0.2), 0, 0], 1: [1 - np.exp(-0.5), 0]}[text]
         share, mean = v[words] @ of_labels / v[words].sum(), v[words].mean()
-        # Without the points of its label, each text is behind both with them.
-        np.testing.assert_allclose(terms, [np.log(share + 0.01), mean, mean**2, np.log(3), 1], rtol=1e-5)
+        # Without the points of its label, each text is behind the other one with them.
+        np.testing.assert_allclose(terms, [np.log(share + 0.01), mean, mean**2, np.log(2), 1], rtol=1e-5)
 
 
 def test_the_fit_recovers_the_probabilities_of_generated_labels():

@@ -164,7 +164,8 @@ class TextEvidence:
         label = self._labels[found[point, place]]
         # Of several texts of a label, the nearest.
         _, first = np.unique(point * K + label, return_index=True)
-        point, label, text = point[first], label[first], found[point, place][first]
+        point, place, label = point[first], place[first], label[first]
+        text, nearest_share = found[point, place], best[point, place]
         starts = np.searchsorted(point, np.arange(B + 1))
         rows = self._index.rows[text]
         of_point = rows.indptr[starts], rows.indices
@@ -176,9 +177,11 @@ class TextEvidence:
         # Ascending numbers, those of each point between its own and the next odd one.
         order = (2 * np.arange(B)[:, None] - best.astype(np.float64)).ravel()
         rank = np.searchsorted(order, 2 * point - share - EQUAL) - point * best.shape[1]
+        kept = rank < NEAREST
+        # With the points of its label a text may be before itself.
+        rank -= nearest_share > share + EQUAL
         means = self._means[text]
         terms = [np.log(share_of_labels + MARGIN), means, np.square(means), np.log1p(rank), np.ones(len(text))]
-        kept = rank < NEAREST
         indptr = np.searchsorted(point[kept], np.arange(B + 1))
         return Evidence(csr_array((text[kept] + 1, label[kept], indptr), shape=(B, K)), np.column_stack(terms)[kept])
 
