@@ -68,6 +68,15 @@ def test_a_model_that_is_replaced_is_taken_up(path, other_model, model):
     assert probabilities(project) == predicted(other_model) != predicted(model)
 
 
+def test_what_another_worker_learned_is_known_to_the_next_request(path):
+    ours, theirs = Project(path), Project(path)
+    for project in (ours, theirs):
+        project.open()
+    theirs.learn(["The aquarium of the lobby leaks"], [["aquarium"]])
+    (suggested,) = ours.suggest(["The aquarium of the lobby leaks"], Parameters(limit=3))
+    assert "aquarium" in [label["label"] for label in suggested]
+
+
 def test_a_link_to_a_model_is_a_project_of_its_own_name(model, other_model, tmp_path):
     (tmp_path / "current").symlink_to(model)
     project = Project(tmp_path / "current")

@@ -49,7 +49,7 @@ __all__ = ["train"]
     type=INPUT,
     metavar="FILE",
     help="Texts of labels, lines LABEL<TAB>TEXT: names, alternative names or descriptions. Labels that DATA do not "
-    "have are suggested by their texts.",
+    "have are suggested by the words of their texts that DATA have.",
 )
 @dense_option
 @reading_options()

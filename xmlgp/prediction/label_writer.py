@@ -210,4 +210,5 @@ def _table_row(name: str, row: Sequence[object]) -> str:
 
 def _rounded(value: float) -> float:
     """Return a number with the digits that single precision has."""
-    return float(format(value, NUMBER))
+    # Zero has no sign.
+    return float(format(value, NUMBER)) + 0.0

@@ -67,7 +67,7 @@ def learn(  # noqa: PLR0913, which are the options of the command
     source = Source.of(data, labels, dense)
     reporter = Reporter.of(progress, note)
     if source.data is None and vocabulary is None and not retrain:
-        raise UsageError("Nothing to learn: give data.")
+        raise UsageError("Nothing to learn: give data, a vocabulary, or --retrain.")
     concepts = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
         if source.data is None:

@@ -88,6 +88,8 @@ class Project:
 
     def suggest(self, texts: Sequence[str], parameters: Parameters) -> Suggestions:
         """Return the suggestions for texts; status 503 if there is no model, 400 if it refuses the parameters."""
+        # Another worker may have learned since.
+        self.reload()
         if self.model is None:
             detail = f"the model of {excerpt(self.id)} cannot be opened now; try again later"
             raise HTTPException(503, detail, {"Retry-After": "5"})
