@@ -120,6 +120,14 @@ def test_fewer_features_or_labels_are_refused(model):
     assert everything(model) == before
 
 
+def test_features_that_could_not_be_trained_on_are_refused():
+    earlier, new = points("mlgpf")
+    model = xmlgp.train(earlier, settings=SETTINGS["mlgpf"] | {"weighting": "none"})
+    huge = Dataset(Features(new.features.sparse * np.float32(1e30)), new.labels)
+    with pytest.raises(SettingsError, match="do not fit single precision; scale them, or train with another weighting"):
+        xmlgp.learn(model, huge)
+
+
 def test_a_folder_does_not_lose_its_names(tmp_path):
     names = Names([f"label {k}" for k in range(7)], [f"feature {d}" for d in range(25)])
     xmlgp.train(TrainingData(points("bmlpl")[0], "", names), tmp_path, settings=SETTINGS["bmlpl"])

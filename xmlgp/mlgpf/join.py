@@ -8,8 +8,8 @@ import numpy as np
 
 from xmlgp.mlgpf.predictor import COUNTED, word_scales
 from xmlgp.neighbours.predictions import Neighbours, scaled_words
-from xmlgp.preprocess.pipeline import weighting_of_counts
-from xmlgp.preprocess.weighting import count_points
+from xmlgp.preprocess.pipeline import check_magnitudes, weighting_of_counts
+from xmlgp.preprocess.weighting import count_points, sizes_of
 from xmlgp.training.trained import label_counts
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def join(
         return None
     preprocessed = _extended(preprocessed, settings.weighting, points, neighbours.labels.shape[0] + points.N)
     weighted = preprocessed.weigh(points.features)
+    # Training on all of these points would refuse them, too.
+    check_magnitudes([sizes_of(weighted.sparse)], "train with another weighting")
     words = scaled_words(weighted.sparse, word_scales(parameters, points.D))
     counts = label_counts(points.labels)
     counts[COUNTED][: len(parameters[COUNTED])] += parameters[COUNTED]
