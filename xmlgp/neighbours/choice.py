@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
 from xmlgp.neighbours.hyperparameters import Choices, Kernel
 from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextEvidence, elements_of_pairs, fit_texts
 from xmlgp.neighbours.predictions import NeighbourPredictions, labels_of_rows, united
+from xmlgp.runtime.threads import run_parallel
 
 if TYPE_CHECKING:
     from xmlgp.data.features import Features
@@ -88,8 +90,9 @@ def choose(
     measure = _Measure(candidates, labels, counts, predictions.point_count)
     indptr = np.arange(0, B * L + 1, L)
     found: dict[Choices, float] = {}
-    for kernel in DENSE_KERNELS if predictions.width else KERNELS:
-        predicted = predictions.regress(search, kernel)
+    kernels = DENSE_KERNELS if predictions.width else KERNELS
+    regressions = run_parallel(functools.partial(predictions.regress, search, kernel) for kernel in kernels)
+    for kernel, predicted in zip(kernels, regressions, strict=True):
         log_odds = predictions.log_odds(predicted, indptr, pairs.ravel()).reshape(B, L)
         for rarity, weight in itertools.product(RARITIES, WEIGHTS):
             choices = Choices(kernel, weight, rarity)
