@@ -59,7 +59,7 @@ def test_errors_are_reported_in_one_line(monkeypatch, error, message):
     def fail(path):
         raise error
 
-    monkeypatch.setattr("xmlgp.cli.show.ModelFolder", fail)
+    monkeypatch.setattr("xmlgp.cli.show._run", fail)
     assert said(run("show", "model")) == message
 
 
