@@ -238,8 +238,8 @@ def test_defaults_that_depend_on_the_inducing_inputs():
     assert (free.epoch_count(10**6), features.epoch_count(10**6)) == (5, 4)
     # 80 minibatches of 500 points: 800 and 600 steps.
     assert (free.epoch_count(40_000), features.epoch_count(40_000)) == (10, 8)
-    assert (free.epoch_count(20_000), features.epoch_count(20_000)) == (20, 15)
-    assert (free.epoch_count(12_000), features.epoch_count(12_000)) == (33, 17)
+    assert (free.epoch_count(20_000), features.epoch_count(20_000)) == (20, 12)
+    assert (free.epoch_count(12_000), features.epoch_count(12_000)) == (33, 12)
     assert (free.epoch_count(100), features.epoch_count(100)) == (60, 60)
     chosen = MLGPFSettings(inducing="features", factors=3, epochs=2)
     assert (chosen.factor_count, chosen.epoch_count(10**6)) == (3, 2)
