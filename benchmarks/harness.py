@@ -29,14 +29,14 @@ from benchmarks.peak_memory import reset_peak, resident_bytes  # noqa: E402
 from benchmarks.peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
+from xmlgp.features.pipeline import Preprocessed, find_inducing_inputs  # noqa: E402
 from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
-from xmlgp.mlgpf.method import Problem  # noqa: E402
-from xmlgp.mlgpf.predictor import MLGPFPredictor  # noqa: E402
-from xmlgp.mlgpf.train import run_inference  # noqa: E402
-from xmlgp.mlgpf.train import train as train_model  # noqa: E402
-from xmlgp.models import resolve  # noqa: E402
-from xmlgp.preprocess.pipeline import Preprocessed, find_inducing_inputs  # noqa: E402
-from xmlgp.settings.fields import Settings  # noqa: E402
+from xmlgp.models.fields import Settings  # noqa: E402
+from xmlgp.models.mlgpf.method import Problem  # noqa: E402
+from xmlgp.models.mlgpf.predictor import MLGPFPredictor  # noqa: E402
+from xmlgp.models.mlgpf.train import run_inference  # noqa: E402
+from xmlgp.models.mlgpf.train import train as train_model  # noqa: E402
+from xmlgp.models.table import resolve  # noqa: E402
 
 BENCHMARKS = Path(__file__).parent
 

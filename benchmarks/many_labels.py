@@ -39,10 +39,10 @@ import numpy as np
 from benchmarks import generate, harness, peers, prediction
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.features.pipeline import weight_features
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS
-from xmlgp.preprocess.pipeline import weight_features
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.table import MODELS
 from xmlgp.runtime.progress import silent
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")

@@ -21,8 +21,8 @@ import scipy.sparse as sp
 
 from benchmarks import harness
 from xmlgp.data.toy import toy_dataset
+from xmlgp.features.weighting import count_points, idf_of_counts, weigh
 from xmlgp.neighbours.search import build_index, nearest
-from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 from xmlgp.runtime.threads import limit_threads
 
 #: Queries that SciPy and scikit-learn answer at a time.

@@ -27,7 +27,7 @@ import numpy as np
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.features import Features
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, XmlgpError
 
 __all__ = ["Example", "collect", "read_index", "split"]
 

@@ -26,9 +26,9 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
-from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.models.mlgpf.predictor import MLGPFPredictor
+from xmlgp.runtime.errors import NumericalError, XmlgpError
 
 __all__ = ["MEASURES", "VARIANTS", "Variant", "by_point", "compare"]
 

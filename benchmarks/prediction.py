@@ -17,11 +17,11 @@ import click
 import numpy as np
 
 from benchmarks import harness, peers
+from xmlgp.api.trained_model import open_predictor
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import OUTPUTS
-from xmlgp.runs.trained_model import open_predictor
 
 #: The random model: features, nonzero features per point, points, inducing inputs and factors.
 D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100

@@ -25,11 +25,11 @@ from scipy.special import expit
 
 from benchmarks import harness, peers
 from benchmarks.peers import NEVER, TOP, OneVsRest
+from xmlgp.features.weighting import count_points, idf_of_counts, weigh
 from xmlgp.metrics.probabilities import calibration_statistics, log_loss, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, top_entries
-from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 
 #: The peers whose scores are from 0 to 1.
 PEERS = ["omikuji", "napkinxc", "pecos"]

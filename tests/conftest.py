@@ -121,7 +121,7 @@ def _one_core(request):
 def cluster(_environment):
     """Return a `DaskCluster` of two processes, which tests must not end."""
     # Not every test needs Dask.
-    from xmlgp.work.connection import open_work
+    from xmlgp.cluster.connection import open_work
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with open_work(workers=2) as opened:
@@ -131,7 +131,7 @@ def cluster(_environment):
 @pytest.fixture
 def in_files(tmp_path, monkeypatch):
     """Return what stands for a cluster in this process (`InFiles`)."""
-    from tests.work.in_files import InFiles
+    from tests.cluster.in_files import InFiles
 
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     return InFiles(tmp_path / "cache" / "run")

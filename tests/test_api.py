@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 
 import xmlgp
 from tests.problems import small_dataset
-from xmlgp.errors import SettingsError, UsageError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
+from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.text.names import Names
 
 TEXTS = ["Bread with butter and jam", "Grilled fish with lemon", "Lemon cake", "Fish soup with bread"] * 10

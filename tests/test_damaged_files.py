@@ -10,7 +10,7 @@ from tests.fuzzing.mangling import mangled
 from tests.fuzzing.strict_readers import Malformed, read_data
 from tests.text.corpora import documents_of
 from xmlgp.data.formats import FREE_COLUMNS, REPOSITORY, read_dataset
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.text.characters import normalized_name
 
 DATA = [

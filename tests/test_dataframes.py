@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import xmlgp
 from tests.problems import small_features
-from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
+from xmlgp.runtime.errors import SettingsError
 
 COLUMNS, LABELS = ["height", "width", "größe", "a b", "e"], ["red", "grün", "b c"]
 X = pd.DataFrame(small_features(60, D=5, density=0.5).toarray(), columns=COLUMNS)

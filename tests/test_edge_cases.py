@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_dataset
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
-from xmlgp.errors import SettingsError
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.models import MODELS
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.table import MODELS
 from xmlgp.prediction.predictor import OUTPUTS
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.progress import silent
 
 N, D, K = 40, 12, 5

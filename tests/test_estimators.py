@@ -12,12 +12,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import label_ranking_average_precision_score
 
+import xmlgp
 from tests.problems import small_dataset
-from xmlgp import api
 from xmlgp.data.toy import toy_dataset
-from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.estimators.estimator import parameters_of
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import core_count, limit_threads
 
 SMALL = {
@@ -79,8 +79,9 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
     model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features.sparse, data.labels)
     tagger = TextTagger(clone(model)).fit(texts, labels)
     monkeypatch.setattr("xmlgp.prediction.parts.run_parallel", counted)
-    train = api.train
-    monkeypatch.setattr(api, "train", lambda *args, **more: counted([lambda: train(*args, **more)])[0])
+    train = xmlgp.train
+    counted_train = lambda *args, **more: counted([lambda: train(*args, **more)])[0]  # noqa: E731
+    monkeypatch.setattr("xmlgp.estimators.estimator.train", counted_train)
     with limit_threads(3):
         for use in model.predict_proba, model.predict, model.decision_function:
             use(data.features.sparse)

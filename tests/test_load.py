@@ -10,18 +10,17 @@ import pytest
 from sklearn.base import clone
 
 import xmlgp
+from tests.api.test_interrupted import SETTINGS, interrupt_after
 from tests.cli.command import run
 from tests.held_out import calibrated
 from tests.problems import small_dataset
-from tests.runs.test_interrupted import SETTINGS, interrupt_after
-from xmlgp import api
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.errors import ModelFolderError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.estimators.estimator import parameters_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.text.names import Names
 
@@ -170,7 +169,7 @@ def named_classes(models, classes):
 def test_what_holds_no_trained_model_is_refused(tmp_path):
     with pytest.raises(ModelFolderError, match="nowhere: No such file or directory$"):
         load_estimator(tmp_path / "nowhere")
-    api.preprocess(small_dataset(), tmp_path, settings={"factors": 3})
+    xmlgp.preprocess(small_dataset(), tmp_path, settings={"factors": 3})
     with pytest.raises(ModelFolderError, match="the model is preprocessed, but not trained yet$"):
         load_estimator(tmp_path)
 

@@ -4,11 +4,11 @@ import copy
 
 import pytest
 
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.errors import CatalogueError, SettingsError
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.models import DEFAULT_RECIPE, resolve
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.table import DEFAULT_RECIPE, resolve
+from xmlgp.runtime.errors import CatalogueError, SettingsError
 
 CATALOGUE = """
 datasets:

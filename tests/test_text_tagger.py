@@ -18,8 +18,8 @@ import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 

@@ -20,8 +20,8 @@ from xmlgp.cli import CONTEXT_SETTINGS, Command
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.data.catalogue import DataFile, Entry, load_catalogue
 from xmlgp.data.streams import open_input
-from xmlgp.errors import CatalogueError, DataFormatError, FetchError
 from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.errors import CatalogueError, DataFormatError, FetchError
 
 __all__ = ["PUBLISHED", "Published", "catalogue_lines", "make_binary_sets", "make_set"]
 

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import KS, Cell, CellData
-from xmlgp.bmlpl.parameters import list_topics
-from xmlgp.bmlpl.predictor import BMLPLPredictor
-from xmlgp.bmlpl.record import BMLPL
-from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import run_inference
 from xmlgp.data.features import Features
 from xmlgp.data.names import read_label_names
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.model import Model
+from xmlgp.models.bmlpl.parameters import list_topics
+from xmlgp.models.bmlpl.predictor import BMLPLPredictor
+from xmlgp.models.bmlpl.record import BMLPL
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.models.bmlpl.train import run_inference
+from xmlgp.models.model import Model
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.minibatches import hold_out

@@ -16,8 +16,8 @@ from benchmarks.papers.cells import Cell, other_data
 from benchmarks.papers.gpc import GPCCell
 from benchmarks.papers.mlgpf import MLGPFCell
 from xmlgp.data.catalogue import Catalogue, Entry, load_catalogue
-from xmlgp.errors import CatalogueError, SettingsError
-from xmlgp.models import resolve_for
+from xmlgp.models.table import resolve_for
+from xmlgp.runtime.errors import CatalogueError, SettingsError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,14 +30,14 @@ from xmlgp.data.formats import LIBSVM, read_dataset
 from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import MAX_HEADER_BYTES
+from xmlgp.features.inputs import Inputs
+from xmlgp.features.pipeline import Preprocessed
 from xmlgp.metrics.propensity import propensities
-from xmlgp.model import Model
-from xmlgp.preprocess.inputs import Inputs
-from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.models.fields import Settings
+from xmlgp.models.model import Model
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import core_count, limit_threads
-from xmlgp.settings.fields import Settings
 from xmlgp.training.loop import EpochHook
 from xmlgp.training.minibatches import hold_out
 

@@ -8,7 +8,7 @@ import click
 from benchmarks.papers.catalogue import PARTIAL, Experiment, PapersCatalogue, load_experiment, load_papers
 from benchmarks.papers.cells import read_results, run_cells
 from benchmarks.papers.report import write_report
-from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.runtime.errors import SettingsError, XmlgpError
 
 __all__ = ["reproduce"]
 

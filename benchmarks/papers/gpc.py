@@ -15,18 +15,18 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import Cell, CellData
-from xmlgp.errors import CatalogueError, NumericalError
+from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gpc import record
-from xmlgp.gpc.inference import JJ, SVIAdaDelta
-from xmlgp.gpc.model import KERNEL, POSTERIOR, Predictive, uncollapsed_bound
-from xmlgp.gpc.predictor import GPCPredictor
-from xmlgp.gpc.settings import GPCSettings
 from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.model import Model
+from xmlgp.models.gpc import record
+from xmlgp.models.gpc.inference import JJ, SVIAdaDelta
+from xmlgp.models.gpc.model import KERNEL, POSTERIOR, Predictive, uncollapsed_bound
+from xmlgp.models.gpc.predictor import GPCPredictor
+from xmlgp.models.gpc.settings import GPCSettings
+from xmlgp.models.model import Model
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.preprocess.inputs import Inputs, Selected
+from xmlgp.runtime.errors import CatalogueError, NumericalError
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 from xmlgp.training.minibatches import make_batch
 

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import KS, Cell, CellData
+from xmlgp.features.inputs import Inputs
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.mlgpf.inducing import InducingMethod
-from xmlgp.mlgpf.method import Problem
-from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.record import MLGPF
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import run_inference
-from xmlgp.model import Model
+from xmlgp.models.mlgpf.inducing import InducingMethod
+from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.predictor import MLGPFPredictor
+from xmlgp.models.mlgpf.record import MLGPF
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.train import run_inference
+from xmlgp.models.model import Model
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 

@@ -12,7 +12,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from xmlgp.cli import main
-from xmlgp.models import MODELS
+from xmlgp.models.table import MODELS
 
 __all__ = ["Command", "ModelSettings", "setup"]
 

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from tests.held_out import calibrated
+from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.cli import main
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.training import checkpoints
 
 #: Functions that create, write, replace and remove files.

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.cli.texts import as_json, documents
-from xmlgp import api
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.text.analysis import Analysis, stop_words
 
@@ -56,8 +56,8 @@ def test_what_cannot_be_chosen(workdir):
 
 def test_the_same_in_python():
     texts, labels = zip(*((found["text"], found["labels"]) for found in documents(60, 0)), strict=True)
-    model = api.train(
-        api.Source(list(texts), labels, analysis=Analysis(longest=2, max_features=9)), settings={"epochs": 1}
+    model = xmlgp.train(
+        xmlgp.Source(list(texts), labels, analysis=Analysis(longest=2, max_features=9)), settings={"epochs": 1}
     )
     assert len(model.names.vectorizer.words) == 9
-    assert len(api.learn(model, list(texts), labels=labels).names.vectorizer.words) == 9
+    assert len(xmlgp.learn(model, list(texts), labels=labels).names.vectorizer.words) == 9

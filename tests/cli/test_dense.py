@@ -9,8 +9,8 @@ import pytest
 import xmlgp
 from tests.cli.command import SMALL, run, said
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import SettingsError
-from xmlgp.mlgpf import held_out
+from xmlgp.models.mlgpf import held_out
+from xmlgp.runtime.errors import SettingsError
 
 TRAINED = ["--label-weights"]
 

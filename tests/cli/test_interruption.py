@@ -17,10 +17,10 @@ import pytest
 from tests.cli.command import run, said
 from tests.held_out import calibrated
 from tests.problems import paired_dataset
+from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -28,18 +28,18 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 SMALL = ["-P", "3", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 TRAIN = ["train", "data", "model", *SMALL]
 
-READ = "xmlgp.inputs.source.Source.training"
+READ = "xmlgp.api.source.Source.training"
 WRITE = "xmlgp.model_folder.arrays.write_array"
-STEP = "xmlgp.mlgpf.stochastic.Stochastic.step"
-SWEEP = "xmlgp.mlgpf.sweep.Sweep._update_weights"
-CALIBRATION = "xmlgp.mlgpf.held_out.fit_calibration"
+STEP = "xmlgp.models.mlgpf.stochastic.Stochastic.step"
+SWEEP = "xmlgp.models.mlgpf.sweep.Sweep._update_weights"
+CALIBRATION = "xmlgp.models.mlgpf.held_out.fit_calibration"
 
 #: By phase: the function and the number of its call at which a signal comes, and where the run stops (None: nowhere).
 #: There are 50 stochastic steps, 4 of two sweeps without the held-out points, one for the calibration on these,
 #: and 2 of the sweep that adds them.
 PHASES = {
     "reading": (READ, 1, None),
-    "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, None),
+    "preprocessing": ("xmlgp.features.pipeline.idf_of_counts", 1, None),
     "saving preprocessing": (WRITE, 1, None),
     "within an epoch": (STEP, 16, "after 16 of 55 steps of training"),
     "first sweep": (SWEEP, 1, "after 52 of 55 steps of training"),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import run, said, spawn
 from xmlgp import __version__
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 
 
 def test_threads_limit_every_command_that_computes(workdir, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 import xmlgp
 from tests.cli.command import run, said
-from xmlgp.errors import UsageError
+from xmlgp.runtime.errors import UsageError
 
 
 def content(folder):

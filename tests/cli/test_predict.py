@@ -17,13 +17,13 @@ from sklearn.metrics import label_ranking_average_precision_score
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.held_out import calibrated
 from tests.problems import paired_dataset
+from xmlgp.api.trained_model import open_predictor
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.trained_model import open_predictor
 
 pytestmark = pytest.mark.usefixtures("model")
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+import xmlgp
 from tests.cli.command import run, said
 from tests.problems import small_dataset
-from xmlgp import api
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -17,7 +17,7 @@ SIZES = ["-M", "6", "-R", "9"]
 def test_the_command_gives_the_model_folder_of_the_library():
     result = run("preprocess", "data/train.txt", "models/a", *SIZES, "--inducing", "subspace")
     assert (result.exit_code, result.stdout) == (0, "")
-    expected = api.preprocess(
+    expected = xmlgp.preprocess(
         small_dataset(),
         "b",
         settings=MLGPFSettings(

@@ -72,7 +72,7 @@ def test_a_model_of_other_data_is_replaced_only_when_asked(workdir, interrupt):
 def test_another_number_of_threads_is_noted(interrupt, monkeypatch):
     interrupt(7, "data", "model", *SMALL)
     # Standard input has the same points.
-    monkeypatch.setattr("xmlgp.runs.interrupted.core_count", lambda: 7)
+    monkeypatch.setattr("xmlgp.api.interrupted.core_count", lambda: 7)
     notes = run("train", "-", "model", *SMALL, stdin=Path("data/train.txt").read_bytes()).stderr.splitlines()
     assert "model: resuming after 7 of 15 steps of training" in notes
     counts = f"model: the checkpoint used {core_count()} threads, this run uses 7"

@@ -7,10 +7,10 @@ import pytest
 
 from tests.cli.command import SMALL, changed_description, run, said
 from xmlgp import __version__
+from xmlgp.api.trained_model import open_topics
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.neighbours.choice import DEFAULT
 from xmlgp.neighbours.hyperparameters import in_words
-from xmlgp.runs.trained_model import open_topics
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

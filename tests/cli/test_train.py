@@ -11,13 +11,13 @@ from sklearn.datasets import dump_svmlight_file
 import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
-from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.api.train import FolderTraining
 from xmlgp.cli.settings_options import FLAGS
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS, fields_of
-from xmlgp.runs.train import FolderTraining
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.table import MODELS, fields_of
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

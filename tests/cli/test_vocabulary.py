@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import scipy.sparse as sp
 
+import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.cli.disk import everything
 from tests.cli.texts import COLOURS, documents
-from xmlgp import api
+from xmlgp.api.training_data import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
-from xmlgp.errors import SettingsError
-from xmlgp.inputs.training_data import TrainingData
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.text.names import Names
 
 URIS = {f"the {colour}": f"http://ex.org/{number}" for number, colour in enumerate(COLOURS)}
@@ -117,14 +117,14 @@ def test_a_uri_that_no_model_can_keep_loses_nothing(workdir):
 
 def test_names_in_memory_are_checked_before_training():
     features, labels = sp.eye_array(6, format="csr"), sp.eye_array(6, 2, format="csr", dtype=bool)
-    model = api.train(features, labels=labels, settings={"epochs": 1})
+    model = xmlgp.train(features, labels=labels, settings={"epochs": 1})
     for kind, names, what in [
         ("label", Names(["a", "b\x1b"]), r"label 'b\x1b' has U+001B"),
         ("URI", Names(["a", "b"], None, None, ["", "\ud800"], ["a", "b"]), r"URI '\ud800' has U+D800"),
         ("feature", Names(None, ["a\n", *"bcdef"]), r"feature 'a\n' has U+000A"),
     ]:
         points = TrainingData(Dataset(Features(features), labels), REPOSITORY, names)
-        for call in (lambda given: api.train(given, "model"), lambda given: api.learn(model, given)):
+        for call in (lambda given: xmlgp.train(given, "model"), lambda given: xmlgp.learn(model, given)):
             with pytest.raises(SettingsError) as caught:
                 call(points)
             assert str(caught.value) == f"the {what}, which no name can have", kind
@@ -132,11 +132,11 @@ def test_names_in_memory_are_checked_before_training():
 
 
 def test_in_python(workdir):
-    model = api.train("train.jsonl", settings={"epochs": 1}, vocabulary="words.nt")
-    assert next(iter(api.predict(model, "new.jsonl")))["labels"][0].keys() == {"uri", "label", "probability"}
+    model = xmlgp.train("train.jsonl", settings={"epochs": 1}, vocabulary="words.nt")
+    assert next(iter(xmlgp.predict(model, "new.jsonl")))["labels"][0].keys() == {"uri", "label", "probability"}
     model.save("saved")
-    assert api.load("saved").names.preferred == model.names.preferred
-    other = api.learn(model, vocabulary="words.nt", vocabulary_language="fi")
+    assert xmlgp.load("saved").names.preferred == model.names.preferred
+    other = xmlgp.learn(model, vocabulary="words.nt", vocabulary_language="fi")
     assert other.names.preferred[0] == "THE RED"
     assert model.names.preferred[0] == "the red"
 
@@ -164,7 +164,7 @@ def test_all_names_of_a_concept_are_one_label(workdir):
         assert "unknown" not in result.stderr
     assert ModelFolder("model").names.labels == names.labels
     texts, labels = ["a cat", "a dog"], [["the red"], ["http://ex.org/0"]]
-    model = api.train(texts, labels=labels, settings={"epochs": 1}, vocabulary="words.nt")
+    model = xmlgp.train(texts, labels=labels, settings={"epochs": 1}, vocabulary="words.nt")
     assert model.names.labels == ["http://ex.org/0"]
 
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from xmlgp.data.catalogue import DataFile, Propensity, load_catalogue
-from xmlgp.errors import CatalogueError
+from xmlgp.runtime.errors import CatalogueError
 
 PROJECT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.problems import small_dataset
 from xmlgp.data.dense_files import read_dense
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 
 E = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xmlgp.data.division import choose_test_points
-from xmlgp.errors import SettingsError, UsageError
+from xmlgp.runtime.errors import SettingsError, UsageError
 
 
 @pytest.mark.parametrize("in_order", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from tests.data.loopback import serve, status, truncate
 from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape
 from xmlgp.data.fetch import fetch
-from xmlgp.errors import FetchError
+from xmlgp.runtime.errors import FetchError
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"

@@ -11,7 +11,7 @@ import pytest
 
 from xmlgp.data.file_kinds import compressed_ending, format_ending
 from xmlgp.data.streams import open_input
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 
 
 def zipped():

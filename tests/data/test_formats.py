@@ -9,7 +9,7 @@ import pytest
 from tests.fuzzing.data_files import standard_input
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_dataset
 from xmlgp.data.lines import LineReader
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 
 LIBSVM_CONTENT = b"# binary\n+1 1:0.5 3:-2\n\n-1 2:7\n+1\n"
 REPOSITORY_CONTENT = b"3 3 1\n0 0:0.5 2:-2\n 1:7\n0\n"

@@ -6,7 +6,7 @@ import pytest
 
 from xmlgp.data import lines
 from xmlgp.data.label_pairs import pairs_beside, read_pairs
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 
 
 @pytest.mark.parametrize("block", [8, 1 << 20])

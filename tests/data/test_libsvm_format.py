@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from xmlgp.data import lines
 from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points, resize_features
 from xmlgp.data.lines import LineReader
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 
 
 def read(content, name="data.svm"):

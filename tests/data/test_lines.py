@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 
 
 class Pieces:

@@ -3,7 +3,7 @@
 import pytest
 
 from xmlgp.data.locate import files_read, locate, other_part, part_of
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 
 
 def test_path_that_is_not_a_folder_is_returned(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from xmlgp.data import matrix_files
 from xmlgp.data.matrix_files import read_matrix
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 
 X = sp.csr_array(np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32))
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fuzzing.data_files import standard_input
 from xmlgp.data.names import format_names, parse_names, read_label_names
-from xmlgp.errors import DataFormatError, NamesFormatError, SettingsError
+from xmlgp.runtime.errors import DataFormatError, NamesFormatError, SettingsError
 
 NAMES = ["graph theory", "Zürich", "機械学習", ""]
 TEXT = "graph theory\nZürich\n機械学習\n\n".encode()

@@ -15,7 +15,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, XmlgpError
 
 SMALL = b"""6 9 5
 0,3 1:1.000000 4:0.5 8:-2.5e-3

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from xmlgp.data.streams import FREE_BYTES, check_outputs, open_input, open_output
-from xmlgp.errors import UsageError, XmlgpError
+from xmlgp.runtime.errors import UsageError, XmlgpError
 
 
 def read(path):

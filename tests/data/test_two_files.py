@@ -10,7 +10,7 @@ from tests.problems import small_dataset
 from xmlgp.data import lines
 from xmlgp.data.formats import REPOSITORY, is_rows, read_blocks, read_dataset, read_labels
 from xmlgp.data.lines import LineReader
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 
 FEATURES = b"3 4\n0:1.0 3:2.5\n 2:1.0\n1:0.5\n"
 LABELS = b"3 2\n0:1.0 1:1.0\n1:1\n\n"

@@ -1,6 +1,5 @@
 """Pages name commands, options, files and other pages that exist, and can be reached."""
 
-import ast
 import re
 import shlex
 
@@ -118,20 +117,3 @@ def test_every_page_is_in_the_navigation():
             reached.add(page)
             open_ += toctrees_of(page)
     assert {name_of(page) for page in reached} == {name_of(page) for page in DOCS.rglob("*.md")}
-
-
-def test_packages_import_only_from_those_above_in_the_layout():
-    rows = re.findall(r"^\| (`xmlgp/.*?) \|", (DOCS / "development.md").read_text("utf-8"), re.MULTILINE)
-    place = {name: n for n, row in enumerate(rows) for name in re.findall(r"`xmlgp/(\w+)(?:\.py|/)`", row)}
-    code = ROOT / "xmlgp"
-    # A package that moved away leaves its folder with compiled files.
-    files = [*code.glob("[!_]*.py"), *(file.parent for file in code.glob("*/__init__.py"))]
-    assert place.keys() == {path.stem for path in files}
-    for file in sorted(code.rglob("*.py")):
-        here = file.relative_to(code).parts[0].removesuffix(".py")
-        if here.startswith("__"):
-            continue
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("xmlgp."):
-                there = node.module.split(".")[1]
-                assert there == here or place[there] < place[here], f"{file.relative_to(ROOT)} imports {node.module}"

@@ -37,8 +37,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger
+from xmlgp.runtime.errors import SettingsError
 
 #: The checks that cannot hold, and why.
 MULTI_LABEL = {

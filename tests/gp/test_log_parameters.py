@@ -8,13 +8,13 @@ import pytest
 from tests.gp.reference import FACTORS
 from tests.gp.test_bound import COMPONENTS, M, dense_gradients, random_problem
 from tests.grids import grid
-from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.runtime.errors import NumericalError
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 BEYOND = (LIMIT + 1, 100.0, 1e30, 3e38)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.gp.reference import DETERMINISTIC
 from tests.grids import each_value
-from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.cholesky import JITTERS, factorise, factorise_lower, invert_lower, solve_factorised
+from xmlgp.runtime.errors import NumericalError
 
 
 def with_eigenvalues(values, seed=0):

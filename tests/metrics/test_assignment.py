@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics import precision_recall_fscore_support
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.runtime.errors import SettingsError
 
 
 def problem(N=30, K=12):

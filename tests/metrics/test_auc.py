@@ -7,9 +7,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from tests.metrics.problems import listed, sparse, sparse_problems
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.auc import auc_statistics, multilabel_roc_auc, roc_auc_statistic
 from xmlgp.metrics.intervals import intervals
+from xmlgp.runtime.errors import SettingsError
 
 
 def reference(scores, truth):

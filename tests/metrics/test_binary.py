@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.metrics.problems import listed
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.binary import evaluate_binary
+from xmlgp.runtime.errors import SettingsError
 
 
 def column(values):

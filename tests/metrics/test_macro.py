@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import precision_recall_fscore_support
 
 from tests.metrics.problems import sparse
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.intervals import intervals
 from xmlgp.metrics.macro import macro_statistics
+from xmlgp.runtime.errors import SettingsError
 
 #: True labels of 12 points, of which the last two have none, and the first five labels of each; no point has label 8.
 TRUE = [[3], [0], [0, 5], [1, 2], [0], [0, 1, 6], [1], [0, 1, 3], [2, 4], [1, 7], [], []]

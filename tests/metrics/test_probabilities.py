@@ -7,7 +7,6 @@ from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 
 from tests.metrics.problems import listed
-from xmlgp.errors import SettingsError
 from xmlgp.metrics import probabilities as module
 from xmlgp.metrics.probabilities import (
     calibration_statistics,
@@ -16,6 +15,7 @@ from xmlgp.metrics.probabilities import (
     reliability,
     top_calibration_errors,
 )
+from xmlgp.runtime.errors import SettingsError
 
 
 @pytest.mark.parametrize("entries", [20, 1 << 20])

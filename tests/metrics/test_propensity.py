@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.propensity import estimate_propensities, propensities, propensities_of_counts
+from xmlgp.runtime.errors import SettingsError
 
 
 def labels_with_counts(n_points, counts):

@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
 from tests.metrics.problems import sparse, sparse_problems
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.runtime.errors import SettingsError
 
 
 def reference(scores, truth, ks, propensities):

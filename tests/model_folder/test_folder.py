@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
-from xmlgp.errors import ModelFolderError
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.table import MODELS
+from xmlgp.runtime.errors import ModelFolderError
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]

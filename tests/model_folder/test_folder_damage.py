@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tests.model_folder.test_folder import DATA, HISTORY, write
-from xmlgp.errors import ModelFolderError
+from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.runtime import untrusted_json
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.training.trained import HeldOut
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.model_folder.test_folder import ARRAYS, DATA, write
-from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tests.model_folder.golden.make import DENSE, MODELS, data
-from xmlgp import models
+from xmlgp.api.trained_model import open_predictor
 from xmlgp.data.features import Features
 from xmlgp.data.formats import read_dataset
 from xmlgp.model_folder.description import FORMAT_VERSION
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import table
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.trained_model import open_predictor
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -34,7 +34,7 @@ def contents(path):
 
 def test_every_model_has_a_golden_model_in_the_current_format():
     descriptions = [described(GOLDEN / model) for model in MODELS]
-    assert {description["model"] for description in descriptions} == models.MODELS.keys()
+    assert {description["model"] for description in descriptions} == table.MODELS.keys()
     for description in descriptions:
         assert (description["stage"], description["format_version"]) == ("trained", FORMAT_VERSION)
 

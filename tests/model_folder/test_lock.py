@@ -4,9 +4,9 @@ import errno
 
 import pytest
 
-from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.arrays import FOLDER
 from xmlgp.model_folder.lock import LOCK, lock_model_folder
+from xmlgp.runtime.errors import ModelFolderError
 
 pytest.importorskip("fcntl")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.api.learn import learn
+from xmlgp.api.train import train
+from xmlgp.api.trained_model import load
 from xmlgp.neighbours.label_texts import Evidence, TextEvidence, TextWords, default_fit, fit_texts, text_parameters
-from xmlgp.runs.learn import learn
-from xmlgp.runs.train import train
-from xmlgp.runs.trained_model import load
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.label_texts import read_label_texts
 
 WORDS = ["apple", "bread", "cheese", "dates", "eggs", "flour", "grapes", "honey"]

@@ -12,10 +12,10 @@ from tests.grids import each_value
 from tests.prediction.test_predictor import NEW as ALL
 from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
 from xmlgp.data.features import Features
-from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction import assignment as module
 from xmlgp.prediction.assignment import AssignmentRule, assign, highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import NumericalError, SettingsError
 
 NEW = ALL[:20]
 UTILITIES = NEW.sparse.toarray() @ WEIGHTS

@@ -8,11 +8,11 @@ import xmlgp
 from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
 from tests.problems import small_dataset
 from xmlgp.data.features import Features
-from xmlgp.errors import NumericalError, SettingsError
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.parts import ROWS
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import NumericalError, SettingsError
 
 N = 300
 # Every seventh point has no features.

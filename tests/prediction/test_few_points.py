@@ -5,7 +5,7 @@ import pytest
 
 import xmlgp
 from tests.problems import small_dataset
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 
 @pytest.fixture(scope="module")

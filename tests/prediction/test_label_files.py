@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
-from xmlgp.errors import DataFormatError, NumericalError, SettingsError, UsageError
 from xmlgp.prediction.label_reader import read_label_records, read_label_table, scores_of_records
 from xmlgp.prediction.label_writer import FORMATS, LabelWriter, ScoredPoints, format_of
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import DataFormatError, NumericalError, SettingsError, UsageError
 
 NAMES = ["plain", 'a "quoted", name', "機械 学習", "=1+1; x", "last"]
 IDS = (7, "b, c", "d e", 4)

@@ -7,11 +7,11 @@ from scipy.special import expit
 
 from tests.grids import each_value
 from xmlgp.data.features import Features
-from xmlgp.errors import NumericalError, SettingsError
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.features.weighting import Weighting
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
-from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.preprocess.weighting import Weighting
+from xmlgp.runtime.errors import NumericalError, SettingsError
 
 N, D, K = 600, 4, 90
 RANDOM = np.random.default_rng(0)

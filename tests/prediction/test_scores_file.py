@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xmlgp.data.lines import BLOCK_BYTES
-from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.prediction import scores_file
 from xmlgp.prediction.scores_file import Scores, read_scores, write_scores
+from xmlgp.runtime.errors import NumericalError, ScoresFormatError
 
 
 def scores_of(rows, K, with_std=False):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import xmlgp
 from tests.problems import DETERMINISTIC, small_dataset
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.serving.projects import Project
 
 PROJECT = "/v1/projects/tickets"

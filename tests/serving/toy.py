@@ -14,7 +14,7 @@ import urllib.parse
 import numpy as np
 
 import xmlgp
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 __all__ = ["LABELS", "Server", "make_model", "texts_and_labels"]
 

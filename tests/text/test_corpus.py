@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzzing.data_files import standard_input
 from tests.text.corpora import documents_of, in_every_way
-from xmlgp.errors import DataFormatError, UsageError
+from xmlgp.runtime.errors import DataFormatError, UsageError
 from xmlgp.text.corpus import FORMATS, format_of_corpus, has_corpus_ending, is_corpus
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
 

@@ -6,11 +6,11 @@ import threading
 import numpy as np
 import pytest
 
-from tests.inputs.reading import read_training
+from tests.api.reading import read_training
 from tests.text.corpora import vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder

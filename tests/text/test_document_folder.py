@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xmlgp.errors import DataFormatError, NamesFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, NamesFormatError, XmlgpError
 from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import CorpusOptions, Document
 

@@ -5,7 +5,7 @@ import gzip
 import pandas as pd
 import pytest
 
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 

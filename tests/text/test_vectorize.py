@@ -16,7 +16,7 @@ from tests.text.corpora import vectorized, vectorized_by
 from xmlgp.data.dataset import stack
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import read_documents

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xmlgp.errors import ModelFolderError
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 from xmlgp.training import checkpoints as module
 from xmlgp.training.checkpoints import TIME_RATIO, CheckpointWriter, TrainingState, read_checkpoint

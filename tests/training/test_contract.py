@@ -11,10 +11,10 @@ import pytest
 
 from tests.problems import paired_dataset, small_dataset
 from tests.training.interrupting import EveryStep, Recorder, assert_same_result, replace_steps, train_with_interruptions
-from xmlgp.errors import NumericalError
-from xmlgp.gpc import inference
-from xmlgp.mlgpf import sweep
-from xmlgp.models import MODELS
+from xmlgp.models.gpc import inference
+from xmlgp.models.mlgpf import sweep
+from xmlgp.models.table import MODELS
+from xmlgp.runtime.errors import NumericalError
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint

@@ -7,7 +7,7 @@ import pytest
 
 from tests.grids import each_value
 from tests.training.interrupting import EveryStep, Interrupting, Recorder, assert_same_result, train_with_interruptions
-from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.runtime.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tests.problems import DETERMINISTIC, small_dataset
-from xmlgp.preprocess.inputs import Inputs
+from xmlgp.features.inputs import Inputs
 from xmlgp.training.minibatches import SeededMinibatches, hold_out, make_batch, sample_by_frequency, sample_negatives
 
 

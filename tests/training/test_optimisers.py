@@ -7,7 +7,7 @@ import pytest
 
 from tests.grids import each_value
 from xmlgp.gp.parameters import IndexedRows
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.training.optimisers import GRAIN, LEAST_UNIT, OPTIMISERS
 
 

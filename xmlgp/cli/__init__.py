@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import click
 
-from xmlgp.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
+from xmlgp.runtime.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
 from xmlgp.runtime.interrupts import Interrupted, handle_signals, ignore_signals
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512

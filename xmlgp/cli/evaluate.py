@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import click
 
+from xmlgp.api import evaluate as api
+from xmlgp.api.source import Source
 from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
-from xmlgp.inputs.source import Source
 from xmlgp.metrics.intervals import Difference, about_intervals
-from xmlgp.runs import evaluate as runs
 
 __all__ = ["evaluate"]
 
@@ -101,7 +101,7 @@ def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, *
     if len(scores) == 2:
         _compare(*scores, source, ks, as_json, options)
         return
-    result = runs.evaluate(scores[0], source, ks=ks, **options)
+    result = api.evaluate(scores[0], source, ks=ks, **options)
     if as_json:
         facts = {
             name: {"value": value, "interval": [end if math.isfinite(end) else None for end in result.intervals[name]]}
@@ -120,7 +120,7 @@ def _columns(rows: list[list[str]], gap: str = "  ") -> str:
     return "\n".join(map(str.rstrip, lines))
 
 
-def _measures_table(result: runs.Evaluation, ks: list[int]) -> str:
+def _measures_table(result: api.Evaluation, ks: list[int]) -> str:
     """Format the measures with their intervals.
 
     Those @k in percent have a column for each k, unless the terminal, or 80 characters where there is none, are too
@@ -144,7 +144,7 @@ def _digits_of(name: str) -> int:
     return 2 if name == "accuracy" or ("@" in name and not name.startswith("ECE")) else 5
 
 
-def _cells(result: runs.Evaluation, names: list[str]) -> dict[str, str]:
+def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
     """Format the values of measures with their intervals, as wide as each other; the values end where others do."""
     texts = {}
     for name in names:
@@ -160,7 +160,7 @@ def _compare(a: str, b: str, source: Source, ks: list[int], as_json: bool, optio
     for name in ("auc", "calibration", "assigned", "propensity_a", "propensity_b"):
         if options.pop(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for the scores of one method.")
-    measures = runs.compare(a, b, source, ks=ks, **options).measures
+    measures = api.compare(a, b, source, ks=ks, **options).measures
     if as_json:
         click.echo(json.dumps({name: row._asdict() for name, row in measures.items()}))
         return

@@ -2,6 +2,7 @@
 
 import click
 
+from xmlgp.api import learn as api
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
@@ -13,7 +14,6 @@ from xmlgp.cli.options import (
     threads_option,
     vocabulary_options,
 )
-from xmlgp.runs import learn as runs
 
 __all__ = ["learn"]
 
@@ -48,4 +48,4 @@ def learn(model: str, data: str | None, **options: OptionValue) -> None:
     The same DATA are not learned twice, so a command that was interrupted can be run again; training resumes.
     """
     check_standard_input(data, options["vocabulary"])
-    runs.learn(model, source_of(data, options), **options)
+    api.learn(model, source_of(data, options), **options)

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import click
 from click.core import ParameterSource
 
+from xmlgp.api.source import Source
+from xmlgp.api.train import CHECKPOINT_SECONDS
 from xmlgp.cli import with_options
-from xmlgp.errors import SettingsError
-from xmlgp.inputs.source import Source
-from xmlgp.runs.train import CHECKPOINT_SECONDS
+from xmlgp.cluster.connection import open_work
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
+from xmlgp.runtime.work import Work
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
-from xmlgp.work import Work
-from xmlgp.work.connection import open_work
 
 if TYPE_CHECKING:
-    from xmlgp.work.cluster import DaskCluster
+    from xmlgp.cluster.cluster import DaskCluster
 
 __all__ = [
     "INPUT",

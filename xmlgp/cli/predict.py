@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from xmlgp.api import predict as api
+from xmlgp.api.predict import RANKED
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -25,8 +27,6 @@ from xmlgp.cli.options import (
 )
 from xmlgp.prediction.label_writer import FORMATS, format_of
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
-from xmlgp.runs import predict as runs
-from xmlgp.runs.predict import RANKED
 from xmlgp.runtime.progress import silent
 
 __all__ = ["predict"]
@@ -147,5 +147,5 @@ def predict(
         options["progress"] = silent
     with work_of(cluster, note) as work:
         source = source_of(data, options)
-        predictions = runs.predict(model, source, calibrated=not no_calibration, note=note, work=work, **options)
+        predictions = api.predict(model, source, calibrated=not no_calibration, note=note, work=work, **options)
         predictions.write(out, output_format)

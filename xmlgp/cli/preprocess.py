@@ -2,6 +2,7 @@
 
 import click
 
+from xmlgp.api import train as api
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -18,7 +19,6 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
-from xmlgp.runs import train as runs
 
 __all__ = ["preprocess"]
 
@@ -52,5 +52,5 @@ def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: O
     --overwrite. An interrupted run in MODEL is kept.
     """
     with work_of(cluster, note) as work:
-        folder = runs.preprocess(source_of(data, options), model, note=note, work=work, **options)
+        folder = api.preprocess(source_of(data, options), model, note=note, work=work, **options)
     note(f"{model}: {folder.stage}; continue with `xmlgp train` on the same data")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
@@ -15,6 +14,7 @@ from xmlgp.cli.options import (
     source_of,
     threads_option,
 )
+from xmlgp.reporting.report import report as make_report
 
 __all__ = ["report"]
 
@@ -61,6 +61,6 @@ def report(model: str, data: str, out: str, train: str | None, label_names: str 
     errors; for a model of text, also their texts. True labels that MODEL does not know count as missed.
     """
     check_standard_input(data, train, label_names)
-    api.report(model, source_of(data, options), out, train=train, label_names=label_names, **options)
+    make_report(model, source_of(data, options), out, train=train, label_names=label_names, **options)
     if out != "-":
         click.echo(out)

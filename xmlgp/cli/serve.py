@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from xmlgp import api
 from xmlgp.cli.options import NonEmptyPath, OptionValue, check_finite, show_note, threads_option
+from xmlgp.serving import server
 
 __all__ = ["serve"]
 
@@ -60,4 +60,4 @@ def serve(models: tuple[str, ...], **options: OptionValue) -> None:
       xmlgp serve models/tickets --learn --token token.txt
       curl -d text=Printer http://127.0.0.1:8080/v1/projects/tickets/suggest
     """
-    api.serve(models, note=show_note, **options)
+    server.serve(models, note=show_note, **options)

@@ -6,9 +6,9 @@ from collections.abc import Collection
 import click
 
 from xmlgp.cli.options import Decorator, Function, OptionValue, add_options
-from xmlgp.errors import SettingsError
-from xmlgp.models import DEFAULT_MODEL, MODELS, fields_of, read_settings
-from xmlgp.settings.fields import kind
+from xmlgp.models.fields import kind
+from xmlgp.models.table import DEFAULT_MODEL, MODELS, fields_of, read_settings
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["settings_options"]
 

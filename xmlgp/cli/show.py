@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import click
 import numpy as np
 
+from xmlgp.api.interrupted import InterruptedRun
+from xmlgp.api.trained_model import open_topics
 from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
-from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS, settings_in_words
+from xmlgp.models.table import MODELS, settings_in_words
 from xmlgp.neighbours.hyperparameters import CHOICES, RECALL, in_words
-from xmlgp.runs.interrupted import InterruptedRun
-from xmlgp.runs.trained_model import open_topics
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import escape
 

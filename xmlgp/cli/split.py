@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from xmlgp import api
+from xmlgp.api.split import split as split_files
 from xmlgp.cli.options import INPUT, NonEmptyPath, Note, OptionValue, corpus_arguments, reading_options, source_of
 from xmlgp.runtime.progress import Progress, Reporter
 
@@ -49,6 +49,6 @@ def split(data: str, out: str, progress: Progress, note: Note, **options: Option
     The options that say where DATA has its texts and labels go to `xmlgp train`, too, and the model then knows them.
     """
     source = source_of(data, options)
-    for file in api.split(source, out, reporter=Reporter(progress, note), **options):
+    for file in split_files(source, out, reporter=Reporter(progress, note), **options):
         click.echo(file)
     note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL', *corpus_arguments()])}`")

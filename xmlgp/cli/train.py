@@ -2,6 +2,7 @@
 
 import click
 
+from xmlgp.api import train as api
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -21,7 +22,6 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
-from xmlgp.runs import train as runs
 
 __all__ = ["train"]
 
@@ -83,4 +83,4 @@ def train(data: str, model: str, cluster: Cluster, note: Note, no_resume: bool, 
     """
     check_standard_input(data, options["vocabulary"])
     with work_of(cluster, note) as work:
-        runs.train(source_of(data, options), model, resume=not no_resume, note=note, work=work, **options)
+        api.train(source_of(data, options), model, resume=not no_resume, note=note, work=work, **options)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from xmlgp.errors import CatalogueError, nearest
+from xmlgp.runtime.errors import CatalogueError, nearest
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", "load_catalogue", "read_yaml"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features, Rows, row_blocks, stack_rows
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack", "widened"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features, row_blocks
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.errors import SettingsError, UsageError
+from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 
 __all__ = ["choose_test_points"]

@@ -18,8 +18,8 @@ import requests
 
 from xmlgp.data.catalogue import EMBEDDED, DataFile, Entry
 from xmlgp.data.tickets import tickets
-from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as, temporary_folder
+from xmlgp.runtime.errors import FetchError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import escape
 

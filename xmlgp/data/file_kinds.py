@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 
 __all__ = ["PEEKED", "compressed_ending", "format_ending", "refuse_binary"]
 

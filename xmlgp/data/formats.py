@@ -11,7 +11,7 @@ from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
 __all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_labels"]

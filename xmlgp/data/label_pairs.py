@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.locate import FILTER, files_beside
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["pairs_beside", "read_pairs"]

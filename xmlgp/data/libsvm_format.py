@@ -23,7 +23,7 @@ from xmlgp.data.dataset import Dataset, as_csr, widened
 from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import DECIMAL, Indices, empty_numbers, number_values, reason_of, repeated, row_of, scan_libsvm
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
 __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from xmlgp.data.streams import DamagedError
-from xmlgp.errors import DataFormatError, UsageError
+from xmlgp.runtime.errors import DataFormatError, UsageError
 from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["BLOCK_BYTES", "ByteStream", "LineReader", "decoded_lines"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from xmlgp.data.file_kinds import compressed_ending
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 
 __all__ = ["FILTER", "LABELS_OF", "documents_in", "files_beside", "files_read", "locate", "other_part", "part_of"]
 __all__ += ["splits_beside"]

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["read_matrix"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
-from xmlgp.errors import NamesFormatError, SettingsError
+from xmlgp.runtime.errors import NamesFormatError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = [

@@ -22,7 +22,7 @@ from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import Indices, empty_numbers, number_values, reason_of, repeated, row_of, scan_repository
 from xmlgp.data.streams import open_input, open_output
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from xmlgp.data.file_kinds import PEEKED, compressed_ending, refuse_binary
 from xmlgp.data.locate import files_read, other_part
-from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
+from xmlgp.runtime.errors import UsageError, XmlgpError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -21,7 +21,7 @@ from xmlgp.data.locate import LABELS_OF, other_part, part_of
 from xmlgp.data.repository_format import Header, parse_lines, read_declared, read_sizes
 from xmlgp.data.scanner import row_of
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 
 __all__ = ["is_part", "read_blocks", "read_labels"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.bmlpl.record import BMLPL
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.estimator import RandomState
+from xmlgp.models.bmlpl.record import BMLPL
 
 __all__ = ["BMLPLClassifier"]
 
@@ -19,7 +19,7 @@ class BMLPLClassifier(Classifier, model=BMLPL):
     """Multi-label classification by topics of labels, learned from positive labels alone ([B] section 2).
 
     Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p). The parameters are
-    the settings of `xmlgp.bmlpl.settings.BMLPLSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
+    the settings of `BMLPLSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
     See `Classifier` for the other methods and attributes.
 
     Attributes

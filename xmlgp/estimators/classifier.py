@@ -9,20 +9,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp import api
+from xmlgp.api.memory import check_columns, columns_of
+from xmlgp.api.predict import Predictions, predict
+from xmlgp.api.source import DenseFeatures
+from xmlgp.api.training_data import TrainingData
+from xmlgp.cluster.connection import open_work
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
-from xmlgp.errors import SettingsError
 from xmlgp.estimators.estimator import Estimator
 from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features, unlabelled
 from xmlgp.estimators.labels import read_labels
-from xmlgp.inputs.memory import check_columns, columns_of
-from xmlgp.inputs.source import DenseFeatures
-from xmlgp.inputs.training_data import TrainingData
 from xmlgp.prediction.assignment import ABOVE_HALF
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.text.names import Names
-from xmlgp.work.connection import open_work
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -89,7 +89,7 @@ class Classifier(Estimator):
         if client is None:
             return self._score(features, "probability")
         with open_work(client=client) as work, self._threads():
-            predictions = api.predict(self.model_, unlabelled(features), k="all", output="probability", work=work)
+            predictions = predict(self.model_, unlabelled(features), k="all", output="probability", work=work)
             probabilities: NDArray[np.floating] = predictions.matrix().toarray()
         return probabilities
 
@@ -122,12 +122,10 @@ class Classifier(Estimator):
             raise SettingsError(f"y has {labels.shape[1]} labels, but the model was trained on {assigned.shape[1]}")
         return float(accuracy_score(labels, assigned, sample_weight=sample_weight))
 
-    def _assigned(
-        self, features: Features, threshold: float | None = ABOVE_HALF, k: int | None = None
-    ) -> api.Predictions:
+    def _assigned(self, features: Features, threshold: float | None = ABOVE_HALF, k: int | None = None) -> Predictions:
         """Return the labels of probabilities from a threshold on, at most k of them; without both, all labels."""
         count = "all" if k is None and threshold is None else k
-        return api.predict(self.model_, unlabelled(features), threshold=threshold, k=count, output="probability")
+        return predict(self.model_, unlabelled(features), threshold=threshold, k=count, output="probability")
 
     def _points(
         self, X: MatrixLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.errors import SettingsError
 from xmlgp.estimators.features import MatrixLike
 from xmlgp.estimators.rows import has_texts, rows_of
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["Documents", "NameLists", "check_no_table"]
 

@@ -14,22 +14,23 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from xmlgp import api
+from xmlgp.api.source import DenseFeatures, check_width
+from xmlgp.api.train import train
+from xmlgp.api.trained_model import TrainedModel, load
+from xmlgp.api.training_data import TrainingData
 from xmlgp.data.features import Features
 from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
-from xmlgp.inputs.source import DenseFeatures, check_width
-from xmlgp.inputs.training_data import TrainingData
+from xmlgp.models.fields import Settings
+from xmlgp.models.shared import SEED_LIMIT
 from xmlgp.runtime.threads import core_count, limit_threads
-from xmlgp.settings.fields import Settings
-from xmlgp.settings.shared import SEED_LIMIT
+from xmlgp.runtime.work import THIS_MACHINE, Work
 from xmlgp.text.names import Names
-from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from xmlgp.model import Model
+    from xmlgp.models.model import Model
 
 __all__ = ["Estimator", "RandomState", "load_estimator", "parameters_of"]
 
@@ -44,7 +45,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     folder. It predicts what `xmlgp predict` does, and leaves the folder as it is. For the safety of the folder and for
     errors see `xmlgp.load`.
     """
-    model = api.load(path)
+    model = load(path)
     model.folder = None
     estimator = Estimator.kinds[model.settings.model](**parameters_of(model.settings))
     estimator.model_ = model
@@ -97,7 +98,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     n_jobs: int | None
     keep_points: bool
 
-    model_: api.TrainedModel
+    model_: TrainedModel
     parameters_: dict[str, NDArray[Any]] = _of_model("parameters")
     history_: list[dict[str, Any]] = _of_model("history")
     names_: Names = _of_model("names")
@@ -142,7 +143,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
             seed = state.randint(SEED_LIMIT, dtype=np.int64)
         settings = self._settings(points.dataset.shape, int(seed))
         with self._threads():
-            self.model_ = api.train(points, settings=settings, keep_points=self.keep_points, work=work)
+            self.model_ = train(points, settings=settings, keep_points=self.keep_points, work=work)
         return self
 
     def _settings(self, shape: tuple[int, int, int], seed: int = 0) -> Settings:

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils.validation import check_array
 
+from xmlgp.api.memory import features_in_memory
+from xmlgp.api.source import DenseFeatures
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import read_dense
 from xmlgp.data.features import Features
-from xmlgp.errors import SettingsError
 from xmlgp.estimators.rows import has_texts, rows_of
-from xmlgp.inputs.memory import features_in_memory
-from xmlgp.inputs.source import DenseFeatures
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["MatrixLike", "check_feature_count", "read_features", "unlabelled"]
 

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from xmlgp.api.memory import columns_of
+from xmlgp.api.training_data import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator, RandomState
 from xmlgp.estimators.features import MatrixLike, read_features
 from xmlgp.estimators.labels import check_given
-from xmlgp.gpc.record import GPC
-from xmlgp.inputs.memory import columns_of
-from xmlgp.inputs.training_data import TrainingData
+from xmlgp.models.gpc.record import GPC
 from xmlgp.text.names import Names
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class GPCClassifier(Estimator, model=GPC):
     """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
 
     Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. The parameters
-    are the settings of `xmlgp.gpc.settings.GPCSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
+    are the settings of `GPCSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
     See `Estimator` for the other methods and attributes.
 
     Attributes

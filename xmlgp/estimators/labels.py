@@ -8,9 +8,9 @@ from scipy.sparse import csr_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
-from xmlgp.errors import SettingsError
+from xmlgp.api.memory import check_not_masked, labels_in_memory
 from xmlgp.estimators.rows import has_texts, rows_of
-from xmlgp.inputs.memory import check_not_masked, labels_in_memory
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["check_given", "read_labels"]
 

@@ -11,7 +11,7 @@ from scipy.special import logit
 from xmlgp.data.features import Features
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.estimator import RandomState
-from xmlgp.mlgpf.record import MLGPF
+from xmlgp.models.mlgpf.record import MLGPF
 
 __all__ = ["MLGPFClassifier"]
 
@@ -22,7 +22,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
 
     Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
     them rank labels in `xmlgp predict`; `decision_function` returns the log odds of the probabilities, or these
-    utilities. The parameters are the settings of `xmlgp.mlgpf.settings.MLGPFSettings`, with `random_state` for `seed`,
+    utilities. The parameters are the settings of `MLGPFSettings`, with `random_state` for `seed`,
     `n_jobs` and `keep_points`. See `Classifier` for the other methods and attributes.
     """
 

@@ -14,9 +14,11 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp import api
+from xmlgp.api.kinds import is_matrix
+from xmlgp.api.predict import predict
+from xmlgp.api.source import DenseFeatures, Source
+from xmlgp.api.trained_model import TrainedModel
 from xmlgp.data.features import Features
-from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.documents import Documents, NameLists, check_no_table
 from xmlgp.estimators.estimator import RandomState, load_estimator
@@ -24,9 +26,8 @@ from xmlgp.estimators.features import check_feature_count, unlabelled
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator
-from xmlgp.inputs.kinds import is_matrix
-from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.labels import label_matrix
@@ -214,7 +215,7 @@ class TextTagger(BaseEstimator):
         _check_limits(k, None)
         points = unlabelled(self._features(X, dense))
         count = "all" if k is None else k
-        predictions = api.predict(self.model_, points, k=count, output="probability", explain=words)
+        predictions = predict(self.model_, points, k=count, output="probability", explain=words)
         with self.classifier_._threads():
             return [point["labels"] for point in predictions]
 
@@ -276,7 +277,7 @@ class TextTagger(BaseEstimator):
         return self.classifier_.n_features_in_
 
     @property
-    def model_(self) -> api.TrainedModel:
+    def model_(self) -> TrainedModel:
         """The fitted model, for the functions of `xmlgp`."""
         return self.classifier_.model_
 

@@ -7,13 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Expectations, Quadrature
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.linear_algebra.special import log_factorials
+from xmlgp.runtime.errors import NumericalError
 
 __all__ = ["Batch", "Bound", "LabelSample", "LatentFunctions", "log_absent"]
 

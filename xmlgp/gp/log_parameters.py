@@ -7,7 +7,7 @@ can then overflow in single precision, whatever values training reaches. A clipp
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.errors import NumericalError
+from xmlgp.runtime.errors import NumericalError
 
 __all__ = ["LIMIT", "bounded_exp", "checked_log", "is_inside"]
 

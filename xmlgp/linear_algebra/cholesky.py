@@ -16,8 +16,8 @@ import scipy.linalg  # noqa: F401 -- loads its BLAS, before that is limited to o
 from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 
-from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.runtime.errors import NumericalError
 
 __all__ = [
     "Factorised",

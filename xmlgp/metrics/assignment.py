@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import check_shapes
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["assignment_statistics", "evaluate_assignment", "share_of", "without_unused_labels"]
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import are_true, canonical, check_shapes, points_of
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["auc_statistics", "multilabel_roc_auc", "roc_auc_statistic"]
 

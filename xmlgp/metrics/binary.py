@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.auc import roc_auc_statistic
 from xmlgp.metrics.probabilities import calibration_statistics
 from xmlgp.metrics.ranking import check_shapes
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["are_probabilities", "binary_statistics", "evaluate_binary"]
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import share_of, without_unused_labels
 from xmlgp.metrics.ranking import check_shapes, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["first_of_labelled", "macro_statistics"]
 

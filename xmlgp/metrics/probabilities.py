@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = [
     "Bin",

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["DEFAULT_A", "DEFAULT_B", "Propensities", "estimate_propensities", "propensities", "propensities_of_counts"]
 

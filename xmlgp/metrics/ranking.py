@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.errors import SettingsError
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
 
 __all__ = [
     "are_true",

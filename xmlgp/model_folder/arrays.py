@@ -11,8 +11,8 @@ from typing import Any, TypedDict, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import create_file, make_folders, remove_abandoned, remove_empty
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.npy import map_array, write_array
 

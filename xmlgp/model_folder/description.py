@@ -9,10 +9,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import is_entry
-from xmlgp.models import MODELS
+from xmlgp.models.table import MODELS
 from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.untrusted_json import is_plain, read_json
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.training.trained import HeldOut, is_history

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.names import format_names, parse_names
-from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import Entry, make_model_folder, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
-from xmlgp.models import settings_from
+from xmlgp.models.fields import Settings
+from xmlgp.models.table import settings_from
+from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.interrupts import uninterruptible
-from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 from xmlgp.training.trained import HeldOut

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
-from xmlgp.errors import ModelFolderError, ModelInUseError
 from xmlgp.model_folder.arrays import FOLDER, make_model_folder, remove
 from xmlgp.runtime.atomic_files import check_writable, remove_abandoned
+from xmlgp.runtime.errors import ModelFolderError, ModelInUseError
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock
 
 __all__ = ["LOCK", "lock_model_folder"]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.features import Features
-from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.predictor import MEMORY, Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ABOVE_HALF", "AssignmentRule", "assign", "highest_expected_f1"]

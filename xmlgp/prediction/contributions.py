@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.data.features import Features
-from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import NumericalError
 
 __all__ = ["Contributions", "Supporter"]
 

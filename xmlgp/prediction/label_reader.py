@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import DataFormatError, SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.labels import BadName, LabelNumbers

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, NamedTuple
 from xmlgp.data.features import Features
 from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.names import CONTROL
-from xmlgp.errors import UsageError
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import UsageError
 
 __all__ = ["FORMATS", "LabelExplanations", "LabelWriter", "ScoredPoints", "format_of"]
 

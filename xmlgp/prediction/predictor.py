@@ -11,12 +11,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
-from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.contributions import Contributions, Supporter
 from xmlgp.prediction.parts import LABELS, descending, for_parts, ignore_overflow, label_blocks
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
+from xmlgp.runtime.errors import NumericalError, SettingsError
 from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["MEMORY", "OUTPUTS", "Predictor", "Prepared"]

@@ -28,7 +28,7 @@ from xmlgp.data.dataset import as_csr
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
 from xmlgp.data.streams import open_input
-from xmlgp.errors import NumericalError, ScoresFormatError
+from xmlgp.runtime.errors import NumericalError, ScoresFormatError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 

@@ -1,199 +1,113 @@
-"""The page about a model: its measures, its calibration, frequent and rare labels, and what is wrong most often."""
+"""Make an HTML page about how a model does on test points."""
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any
+import os
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
-from xmlgp.data.dataset import widened
-from xmlgp.errors import XmlgpError
-from xmlgp.inputs.points import Block
-from xmlgp.metrics.intervals import Interval
-from xmlgp.metrics.probabilities import frequency_groups, reliability, top_calibration_errors
-from xmlgp.metrics.ranking import are_true
-from xmlgp.prediction.predictor import Predictor
-from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.progress import Progress
+from xmlgp.api.kinds import FilePath, is_path, title_of
+from xmlgp.api.matching import training_facts
+from xmlgp.api.source import DenseFeatures, Labels, Points, Source
+from xmlgp.api.trained_model import TrainedModel, opened
+from xmlgp.data.locate import locate
+from xmlgp.data.names import read_label_names
+from xmlgp.data.streams import check_outputs, open_output
+from xmlgp.metrics.intervals import intervals
+from xmlgp.metrics.macro import macro_statistics
+from xmlgp.metrics.propensity import estimate_propensities
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.runtime.errors import SettingsError, UsageError, memory_errors_reported
+from xmlgp.runtime.progress import Progress, Reporter
 
-__all__ = ["KS", "SHOWN", "Answers", "check_available", "render"]
+__all__ = ["report"]
 
-#: Values of k of the measures, and the labels of a point that a user sees.
-KS = (1, 3, 5)
-SHOWN = 5
-
-#: Rows of the tables of labels, and points with errors.
-ROWS = 15
-POINTS = 15
-
-#: Characters of a text that are shown.
-LONGEST_TEXT = 600
+#: The measures on the page, each @k.
+MEASURES = ("P", "nDCG", "PSP", "recall", "macro-F1")
 
 
-def check_available() -> None:
-    """Raise XmlgpError if Jinja2 is not installed, so that a long computation need not end with that."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        raise XmlgpError("reports need Jinja2: pip install 'xmlgp[report]'") from None
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The best labels of N points with their probabilities, and the true labels, N×K.
-
-    `worst` are the points whose first label is wrong with the highest probability: their numbers, identifiers and
-    texts, or None.
-    """
-
-    scores: Scores
-    labels: csr_array
-    worst: list[tuple[int, Any, str | None]]
-
-    @classmethod
-    def of(cls, predictor: Predictor, blocks: Iterable[Block], progress: Progress) -> Answers:
-        """Return the answers of a predictor to blocks of points that have labels."""
-        scores: list[Scores] = []
-        labels: list[csr_array] = []
-        worst: list[tuple[float, int, Any, str | None]] = []
-        N = 0
-        with progress("report", unit=" points") as bar:
-            for block in blocks:
-                points = block.points
-                top = Scores.stack(list(predictor.top(points.features, SHOWN, "probability")), predictor.label_count)
-                top.check_finite(N)
-                first = top.indptr[:-1]
-                wrong = ~are_true(top.matrix, csr_array(points.labels[:, : top.K]))[first]
-                for row in np.flatnonzero(wrong & (np.diff(points.labels.indptr) > 0)).tolist():
-                    text = block.texts[row] if block.texts else None
-                    entry = (float(top.scores[first[row]]), -(N + row), block.identifiers[row], text)
-                    (heapq.heappush if len(worst) < POINTS else heapq.heappushpop)(worst, entry)
-                scores.append(top)
-                labels.append(points.labels)
-                N += points.N
-                bar.update(points.N)
-        # Later blocks may have labels that no earlier one has.
-        K = max([predictor.label_count, *(part.shape[1] for part in labels)])
-        true = (
-            csr_array(vstack([widened(part, K) for part in labels], "csr")) if labels else csr_array((0, K), dtype=bool)
-        )
-        return cls(
-            Scores.stack(scores, K), true, [(-number, id, text) for _, number, id, text in sorted(worst, reverse=True)]
-        )
-
-
-def render(
-    answers: Answers,
-    title: str,
-    facts: Sequence[tuple[str, object]],
-    names: Sequence[str] | None,
-    counts: NDArray[Any] | None,
-    measures: Mapping[str, float],
-    intervals: Mapping[str, Interval],
+@memory_errors_reported()
+def report(  # noqa: PLR0913, which are the options of the command
+    model: FilePath | TrainedModel,
+    data: Points | Source,
+    out: FilePath | None = None,
+    *,
+    labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
+    train: Points | Source | TrainedModel | None = None,
+    label_names: FilePath | Sequence[str] | None = None,
+    title: str | None = None,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> str:
-    """Return the page, given the measures @k of the answers and their intervals.
+    """Return an HTML page about how a model does on points whose labels are known, and write it if asked.
 
-    `names` are those of the K labels, or None for their numbers, and `counts` their training points, if known.
+    Parameters
+    ----------
+    model : path or TrainedModel
+    data, labels, dense, progress, note
+        As for `train`, of the test points, which the model was not trained on.
+    out : path, optional
+        Where to write the page; `-` for standard output.
+    train : path, Dataset or TrainedModel, optional
+        Training points, or another model, for the number of points with each label. Default: those that `model` knows.
+    label_names : path or list of str, optional
+        K names, or a file with a name a line. Default: those of the model.
+    title : str, optional
+
+    Raises
+    ------
+    SettingsError
+        If the model has one label, the points do not fit it, or no point has a true label.
     """
-    import jinja2
+    from xmlgp.reporting.page import KS, Answers, check_available, render
 
-    by_name: dict[str, list[tuple[float, float, float]]] = {}
-    for name, value in measures.items():
-        by_name.setdefault(name.partition("@")[0], []).append((value, *intervals[name]))
-    labels = names or list(map(str, range(answers.labels.shape[1])))
-    errors = _Errors(answers)
-    probabilities = answers.scores.matrix
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True)
-    template = files("xmlgp.reporting").joinpath("template.html").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
-        title=title,
-        facts=facts,
-        ks=KS,
-        shown=SHOWN,
-        measures=by_name.items(),
-        error=top_calibration_errors(probabilities, answers.labels, [SHOWN])[f"ECE@{SHOWN}"],
-        reliability=reliability(probabilities, answers.labels, 10),
-        frequencies=[] if counts is None else errors.by_frequency(counts),
-        missed=errors.missed_labels(labels, counts),
-        confused=errors.confused(labels),
-        points=[_point(answers, labels, *point) for point in answers.worst],
-    )
-
-
-class _Errors:
-    """Counts what is right and what is wrong for each label, among the first labels of points."""
-
-    def __init__(self, answers: Answers) -> None:
-        self._scores = scores = answers.scores
-        self._labels = answers.labels
-        self._right = are_true(scores.matrix, answers.labels)
-        self._true, self._listed, self._found = (
-            np.bincount(labels, minlength=scores.K)
-            for labels in (answers.labels.indices, scores.labels, scores.labels[self._right])
-        )
-
-    def by_frequency(self, counts: NDArray[Any]) -> list[dict[str, Any]]:
-        """Return recall and precision of the labels with similar numbers of training points."""
-        names, groups = frequency_groups(counts)
-        sums = [
-            np.bincount(groups, weights, len(names)).astype(int)
-            for weights in (None, self._true, self._listed, self._found)
-        ]
-        rows = zip(names, *(column.tolist() for column in sums), strict=True)
-        return [
-            {
-                "name": name,
-                "labels": labels,
-                "true": true,
-                "recall": found / max(true, 1),
-                "precision": found / max(listed, 1),
-            }
-            for name, labels, true, listed, found in rows
-            if true or listed
-        ]
-
-    def missed_labels(self, names: Sequence[str], counts: NDArray[Any] | None) -> list[dict[str, Any]]:
-        """Return the labels that are missed most often."""
-        missed = self._true - self._found
-        return [
-            {
-                "name": names[label],
-                "missed": int(missed[label]),
-                "true": int(self._true[label]),
-                "training": 0 if counts is None else int(counts[label]),
-            }
-            for label in np.argsort(-missed, kind="stable")[:ROWS].tolist()
-            if missed[label]
-        ]
-
-    def confused(self, names: Sequence[str]) -> list[tuple[str, str, int]]:
-        """Return the first labels that are wrong, each with a true label of the same point: the most frequent pairs."""
-        first = self._scores.indptr[:-1]
-        pairs: Counter[tuple[int, int]] = Counter()
-        for row in np.flatnonzero(~self._right[first]).tolist():
-            true = self._labels.indices[self._labels.indptr[row] : self._labels.indptr[row + 1]].tolist()
-            pairs.update((int(self._scores.labels[first[row]]), label) for label in true)
-        return [(names[wrong], names[label], count) for (wrong, label), count in pairs.most_common(ROWS)]
-
-
-def _point(answers: Answers, names: Sequence[str], number: int, id: Any, text: str | None) -> dict[str, Any]:
-    """Return a point with its text, its first labels, and the true ones that are missing there."""
-    listed = answers.scores.rows(number, number + 1)
-    indptr = answers.labels.indptr
-    true = answers.labels.indices[indptr[number] : indptr[number + 1]].tolist()
-    return {
-        "id": id,
-        "text": text and (text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"),
-        "labels": [
-            {"name": names[label], "probability": score, "right": label in true}
-            for label, score in zip(listed.labels.tolist(), listed.scores.tolist(), strict=True)
-        ],
-        "missed": [names[label] for label in true if label not in listed.labels],
-    }
+    check_available()
+    if out is not None and not is_path(out):
+        raise UsageError("The third argument is the path of the page; give labels as labels=….")
+    source = Source.of(data, labels, dense)
+    reporter = Reporter.of(progress, note)
+    source.check()
+    model = opened(model)
+    if out is not None:
+        check_outputs([out], [model.folder and model.folder.path, *source.inputs, train, label_names])
+    K = model.data["K"]
+    if K < 2:
+        raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")
+    facts = training_facts(model if train is None else train, source, reporter)
+    if facts.shape and facts.shape[2] != K:
+        raise SettingsError(f"{title_of(train)} has {facts.shape[2]} labels, but {model} has {K}")
+    if facts.names.labels and facts.names.labels != model.names.labels:
+        raise SettingsError(f"{title_of(train, 'the model in `train`')} has other names of labels than {model}")
+    names = read_label_names(label_names, K) if isinstance(label_names, str | os.PathLike) else label_names
+    names = names or model.names.shown
+    with source.stream(model.known, True, reporter) as points:
+        answers = Answers.of(model.predictor, points.blocks(), reporter.progress)
+        names = None if names is None else [*names, *(points.labels or [])[K:]]
+    counts = None if facts.counts is None else np.pad(facts.counts, (0, answers.scores.K - K))
+    propensities = None
+    if counts is not None and facts.shape:
+        try:
+            propensities = estimate_propensities(counts, *facts.shape[:2]).values
+        except SettingsError as error:
+            reporter.note(f"There is no PSP: {error}")
+    pair = answers.scores.matrix, answers.labels
+    statistics = ranking_statistics(*pair, KS, propensities) | macro_statistics(*pair, KS)
+    statistics = {name: statistics[name] for name in statistics if name.partition("@")[0] in MEASURES}
+    shown = [
+        ("Model", f"{model} ({model.settings.model})"),
+        ("Training points", f"{model.data['N']:,}"),
+        ("Test data", locate(os.fspath(source.data), "test") if is_path(source.data) else source.title),
+        ("Test points", f"{answers.scores.N:,}"),
+        ("Labels", f"{K:,}"),
+    ]
+    if unknown := answers.scores.K - K:
+        shown.append(("Unknown labels of the test data", f"{unknown:,}, which count as missed"))
+    measures = {name: statistic.value for name, statistic in statistics.items()}
+    title = title or (model.folder.path.resolve().name if model.folder else "Model")
+    page = render(answers, title, shown, names, counts, measures, intervals(statistics))
+    if out is not None:
+        with open_output(out) as stream:
+            stream.write(page.encode(errors="backslashreplace"))
+    return page

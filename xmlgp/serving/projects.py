@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 from starlette.exceptions import HTTPException
 
-from xmlgp.errors import ModelInUseError, SettingsError, UsageError, XmlgpError
+from xmlgp.api.learn import learn
+from xmlgp.api.predict import predict
+from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.model_folder.description import DESCRIPTION
-from xmlgp.runs.learn import learn
-from xmlgp.runs.predict import predict
-from xmlgp.runs.trained_model import TrainedModel, load
+from xmlgp.runtime.errors import ModelInUseError, SettingsError, UsageError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.requests import Parameters
 

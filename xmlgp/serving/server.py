@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xmlgp.errors import UsageError, XmlgpError
-from xmlgp.inputs.kinds import FilePath
+from xmlgp.api.kinds import FilePath
+from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.processes import end_with_parent
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_text, words_of
 

@@ -10,7 +10,7 @@ from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.locate import documents_in
 from xmlgp.data.names import check_name
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 

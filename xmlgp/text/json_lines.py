@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import PAGE, Document, Reading, absent
 

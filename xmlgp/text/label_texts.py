@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError, SettingsError
+from xmlgp.runtime.errors import DataFormatError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name
 from xmlgp.text.labels import BadName, LabelNumbers

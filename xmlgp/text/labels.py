@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.data.names import describe_unfit
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xmlgp.data.names import check_names, read_feature_names, read_label_names
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "names_file", "read_names"]

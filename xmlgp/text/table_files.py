@@ -9,7 +9,7 @@ from datetime import date, time, timedelta
 from numbers import Number
 from typing import TYPE_CHECKING
 
-from xmlgp.errors import XmlgpError
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.runtime.zip_archives import open_archive
 from xmlgp.text.documents import PAGE, Document, Reading, StoredCorpus

@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 
-from xmlgp.errors import DataFormatError
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import PAGE, Document, Reading, absent

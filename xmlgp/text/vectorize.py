@@ -13,7 +13,7 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
-from xmlgp.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import excerpt

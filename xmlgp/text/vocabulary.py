@@ -17,7 +17,7 @@ from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.names import describe_unfit
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.data.features import Features
-from xmlgp.errors import SettingsError
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.text.analysis import LIMITS, Analysis
 from xmlgp.text.characters import words_of
 from xmlgp.text.documents import Columns

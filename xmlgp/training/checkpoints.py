@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import raise_pending_signal, signal_pending
 from xmlgp.runtime.npy import read_array, write_array
 from xmlgp.runtime.untrusted_json import is_plain, read_json

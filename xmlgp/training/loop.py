@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.errors import ClusterError, NumericalError
 from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.runtime.errors import ClusterError, NumericalError
 from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, silent

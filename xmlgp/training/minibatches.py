@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.bound import Batch, LabelSample, log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import SampledPairs
-from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.runtime.random_streams import Stream, random_stream
 
 __all__ = [

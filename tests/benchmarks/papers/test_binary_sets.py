@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.papers.binary_sets import PUBLISHED, make_set
 from benchmarks.papers.catalogue import load_papers
-from xmlgp.errors import DataFormatError, FetchError
+from xmlgp.runtime.errors import DataFormatError, FetchError
 
 #: Published files of each layout, and the files that they become.
 EXAMPLES = {

@@ -12,9 +12,9 @@ from sklearn.datasets import dump_svmlight_file
 from benchmarks.papers.cells import run_cell
 from benchmarks.papers.gpc import FullBatch, GPCCell, Stopwatch, quadrature_bound
 from tests.problems import small_dataset
-from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import run_inference
-from xmlgp.preprocess.pipeline import standardise_features
+from xmlgp.features.pipeline import standardise_features
+from xmlgp.models.gpc.settings import GPCSettings
+from xmlgp.models.gpc.train import run_inference
 
 
 def problem_of(settings, **sizes):

@@ -1,0 +1,211 @@
+"""Training of MLGPF: what it trains on, the number of epochs, and the second attempt."""
+
+import contextlib
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.metrics import ndcg_score
+
+from tests.problems import small_dataset
+from tests.training.interrupting import assert_same_result, train_with_interruptions, untimed
+from xmlgp.data.dataset import Dataset
+from xmlgp.features.pipeline import find_inducing_inputs
+from xmlgp.gp.bound import Bound
+from xmlgp.models.mlgpf.held_out import calibration_points
+from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.predictor import MLGPFPredictor
+from xmlgp.models.mlgpf.settings import METHODS, MLGPFSettings
+from xmlgp.models.mlgpf.train import RETRY_RATE, run_inference, train
+from xmlgp.runtime.errors import NumericalError
+from xmlgp.training.checkpoints import read_checkpoint
+
+#: Settings for N = 60 points with K = 12 labels, in weight space.
+SMALL = {
+    "inducing": "features", "inducing_count": 20, "factors": 8, "epochs": 10, "batch_size": 16, "learning_rate": 0.1,
+}  # fmt: skip
+DATASET = small_dataset(N=60, K=12)
+
+
+def prepared(dataset, **chosen):
+    """Preprocess; return the arguments of `train`. By default there are label weights where they are possible."""
+    chosen = SMALL | chosen
+    settings = MLGPFSettings(**{"label_weights": chosen["inducing"] == "features"} | chosen)
+    preprocessed = find_inducing_inputs(dataset.features, settings)
+    return dataset.features, dataset.labels, preprocessed, settings
+
+
+def trained_once(features, labels, preprocessed, settings, **options):
+    """Train on all points without calibration or retry."""
+    coordinates = preprocessed.inputs(features, settings.dtype)
+    return run_inference(Problem(settings, features, labels, preprocessed, coordinates), **options)
+
+
+def assert_same_parameters(found, expected):
+    """Assert that parameters, except counts of points, are equal bit for bit."""
+    found, expected = (
+        {name: value for name, value in part.items() if not name.startswith("statistics.")}
+        for part in (found, expected)
+    )
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].dtype == expected[name].dtype
+        assert found[name].tobytes() == expected[name].tobytes(), name
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{}, {"label_weights": False}, {"inducing": "free", "negatives": 2}, {"inducing": "subspace", "basis_size": 9}],
+    ids=str,
+)
+def test_training_on_few_points_runs_inference_on_all_of_them(chosen):
+    arguments = prepared(DATASET, **{"epochs": 3, "neighbours": False} | chosen)
+    found = train(*arguments)
+    parameters, history = trained_once(*arguments)
+    assert_same_parameters(found.parameters, parameters)
+    assert untimed(found.history) == untimed(history)
+
+
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_default_number_of_epochs(monkeypatch, inducing, held):
+    methods = {name: dataclasses.replace(method, steps=140) for name, method in METHODS.items()}
+    monkeypatch.setattr("xmlgp.models.mlgpf.settings.METHODS", methods)
+    monkeypatch.setattr("xmlgp.models.mlgpf.settings.WEIGHT_SPACE", methods["features"])
+    chosen = {"inducing": inducing, "epochs": None, "batch_size": 6, "learning_rate": 1e-3, "factors": 2}
+    arguments = prepared(DATASET, label_weights=False, **chosen)
+    found = train(*arguments)
+    assert ("calibration" in found.parameters) == held
+    # Points that are held out do not change it.
+    assert len(found.history) == arguments[3].epoch_count(60) == 14
+    assert arguments[3].epoch_count(45) != 14
+
+
+def with_labels_of(rows):
+    """Return the data set with labels at the given points only."""
+    labels = DATASET.labels.toarray()
+    labels[np.setdiff1d(np.arange(60), rows)] = False
+    return Dataset(DATASET.features, sp.csr_array(labels))
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("side", ["trained", "held out", "neither"])
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_nothing_is_calibrated_if_one_part_has_no_labels(inducing, side):
+    arguments = prepared(DATASET, inducing=inducing, epochs=2)
+    parts = calibration_points(arguments[3], DATASET.labels)
+    assert len(parts[1]) == 15
+    # Only the other part has labels; with "neither", no part has.
+    rows = dict(zip(("held out", "trained"), parts, strict=True)).get(side, [])
+    found = train(arguments[0], with_labels_of(rows).labels, *arguments[2:])
+    assert "calibration" not in found.parameters
+    assert all(np.isfinite(value).all() for value in found.parameters.values())
+
+
+@pytest.mark.usefixtures("held")
+def test_progress_of_training_is_complete():
+    stages, ended = [], []
+
+    @contextlib.contextmanager
+    def progress(label, total=None, unit="it"):
+        done = []
+        stages.append(label)
+
+        class Bar:
+            def update(self, count=1, **facts):
+                done.append(count)
+
+        yield Bar()
+        assert sum(done) == pytest.approx(total)
+        ended.append(label)
+
+    train(*prepared(DATASET, epochs=2), progress)
+    assert stages == ended == ["train"]
+
+
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_predictions_are_better_than_label_frequencies(inducing):
+    dataset, new = small_dataset(N=400, K=12).rows(slice(0, 300)), small_dataset(N=400, K=12).rows(slice(300, 400))
+    arguments = prepared(dataset, inducing=inducing, learning_rate=None, epochs=15)
+    found = train(*arguments)
+    predictor = MLGPFPredictor(arguments[3], arguments[2], found.parameters, dataset.D)
+    truth = new.labels.toarray()
+    some = truth.any(axis=1)
+    frequency = np.broadcast_to(dataset.labels.toarray().mean(axis=0), truth.shape)
+    baseline = ndcg_score(truth[some], frequency[some], k=5)
+    utility, probability = (predictor.score(new.features, output)[0] for output in ("utility", "probability"))
+    assert ndcg_score(truth[some], utility[some], k=5) > baseline + 0.1
+    log_loss, by_frequency = (
+        -np.where(truth, np.log(p), np.log1p(-p)).mean() for p in (probability.astype(float), frequency)
+    )
+    assert log_loss < 0.9 * by_frequency
+    # The sigmoid of the mean utility ignores the variance, so it only approximates the probability.
+    assert np.abs(expit(utility) - probability).max() < 0.2
+
+
+@pytest.fixture
+def fail_at(monkeypatch):
+    """Return a function that makes the given calls of the bound fail, counted from 0 over all runs."""
+
+    def at(*calls, name="loadings"):
+        count = itertools.count()
+        original = Bound.value_and_gradients
+
+        def failing(self, *arguments, **options):
+            if next(count) in calls:
+                raise NumericalError(f"the gradient of {name} is not finite")
+            return original(self, *arguments, **options)
+
+        monkeypatch.setattr(Bound, "value_and_gradients", failing)
+
+    return at
+
+
+WITH_RATE = {"inducing": "free", "learning_rate": 0.1, "epochs": 3, "batch_size": 20}
+
+
+def test_training_restarts_with_a_lower_learning_rate_after_divergence(fail_at):
+    fail_at(5)
+    found = train(*prepared(DATASET, **WITH_RATE))
+    assert [epoch["learning_rate"] for epoch in found.history] == [0.1 * RETRY_RATE] * 3
+    expected = train(*prepared(DATASET, **WITH_RATE | {"learning_rate": 0.1 * RETRY_RATE}))
+    assert_same_parameters(found.parameters, expected.parameters)
+
+
+def test_second_divergence_raises_an_error_with_the_gradient_and_the_step(fail_at):
+    fail_at(5, 9)
+    with pytest.raises(NumericalError) as caught:
+        train(*prepared(DATASET, **WITH_RATE))
+    assert str(caught.value) == (
+        "training diverged after 3 steps: the gradient of loadings is not finite (a first attempt with learning rate "
+        "0.1 diverged after 5 steps); try a lower learning_rate or another weighting"
+    )
+
+
+def test_divergence_before_the_first_step_is_not_retried(fail_at):
+    fail_at(0)
+    with pytest.raises(NumericalError, match="^training diverged before the first step: .* try another weighting"):
+        train(*prepared(DATASET, **WITH_RATE))
+
+
+def test_resuming_after_a_restart_gives_the_same_result(tmp_path, fail_at, held):
+    problem = prepared(DATASET, **WITH_RATE)
+    fail_at(3)
+    expected = train(*problem)
+    assert ("calibration" in expected.parameters) == held
+    # Resuming repeats no step, so the same call fails.
+    fail_at(3)
+    found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    assert interruptions > 6
+    assert_same_result(found, expected)
+
+
+def test_interruptions_do_not_allow_a_second_restart(tmp_path, fail_at):
+    problem = prepared(DATASET, **WITH_RATE)
+    fail_at(3, 6)
+    with pytest.raises(NumericalError, match="a first attempt with learning rate 0.1 diverged after 3 steps"):
+        train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    # The last checkpoint before the divergence is kept.
+    assert read_checkpoint(tmp_path / "checkpoint").facts["step"] == 2

@@ -1,0 +1,295 @@
+"""Compare scores with the true labels, and the scores of two methods with each other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmlgp.api.kinds import FilePath, Matrix, is_path
+from xmlgp.api.matching import Matched, TrainingFacts, matched, training_facts
+from xmlgp.api.predict import Predictions
+from xmlgp.api.source import Labels, Source
+from xmlgp.api.trained_model import TrainedModel
+from xmlgp.api.training_data import TrainingData
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.label_pairs import pairs_beside
+from xmlgp.data.locate import locate
+from xmlgp.metrics.assignment import assignment_statistics
+from xmlgp.metrics.auc import auc_statistics
+from xmlgp.metrics.binary import are_probabilities, binary_statistics
+from xmlgp.metrics.intervals import Difference, Interval, about_intervals, differences, intervals
+from xmlgp.metrics.macro import macro_statistics
+from xmlgp.metrics.probabilities import calibration_statistics, top_calibration_statistics
+from xmlgp.metrics.propensity import estimate_propensities
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.statistics import Statistic
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.errors import ScoresFormatError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.runtime.progress import Progress, Reporter
+
+__all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
+
+Note = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures of scores against the true labels.
+
+    Attributes
+    ----------
+    kind : str
+        What was evaluated: "ranking", "binary", for data of one label, or "assignment".
+    measures : dict of str to float
+        By their names. Of a ranking those of `evaluate_ranking`, `macro_statistics`, `multilabel_roc_auc` and, of
+        probabilities, `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned
+        labels those of `evaluate_assignment`.
+    statistics : dict of str to Statistic
+        The measures as functions of sums over points, from which intervals and differences are computed.
+    points : int
+        The number of points that count: all points of binary data, otherwise those with a true label.
+    """
+
+    kind: str
+    measures: dict[str, float] = field(init=False)
+    statistics: dict[str, Statistic] = field(repr=False, compare=False)
+    points: int
+
+    def __post_init__(self) -> None:
+        measures = {name: statistic.value for name, statistic in self.statistics.items()}
+        object.__setattr__(self, "measures", measures)
+
+    @cached_property
+    def intervals(self) -> dict[str, Interval]:
+        """The 95 % interval of each measure, over test sets of as many points from the same source."""
+        return intervals(self.statistics)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The measures of two methods, A and B, on the same points.
+
+    Attributes
+    ----------
+    kind : str
+        As for `Evaluation`.
+    measures : dict of str to Difference
+        By their names: `a`, `b`, `difference` a − b with its paired 95 % `interval`, and `p`.
+    """
+
+    kind: str
+    measures: dict[str, Difference]
+
+
+@memory_errors_reported()
+def evaluate(  # noqa: PLR0913, which are the options of the command
+    scores: FilePath | Matrix | Scores | Predictions | Sequence[Any],
+    labels: FilePath | Labels | Dataset | TrainingData | Source,
+    *,
+    train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
+    ks: Sequence[int] = (1, 3, 5),
+    propensity_a: float | None = None,
+    propensity_b: float | None = None,
+    auc: bool = False,
+    calibration: bool = False,
+    macro: bool = False,
+    assigned: bool = False,
+    filter_labels: FilePath | None = None,
+    progress: Progress | None = None,
+    note: Note | None = None,
+) -> Evaluation:
+    """Compare scores with the true labels.
+
+    Parameters
+    ----------
+    scores : path, matrix N×K, Scores, Predictions or list
+        A file as for `xmlgp evaluate`, what `predict` returns or yields, or a list of the names of the labels of each
+        point, which are assigned, or of pairs of name and score.
+    labels : path, matrix N×K, list of lists of names, Dataset or Source
+        The true labels; a path as for `xmlgp evaluate`. Names, also those of the columns of a DataFrame, are matched
+        with those in `scores`, or with those that `train` has for numbers.
+    train : path, Dataset or TrainedModel, optional
+        The training points or the model, for the names of labels and propensity-scored measures.
+    ks : sequence of int
+        Values of k of the measures @k, in ascending order.
+    propensity_a, propensity_b : float, optional
+        Of the propensity model. Default: those of the catalogue for data of the same shape, or 0.55 and 1.5.
+    auc, calibration : bool
+        Whether to compute the area under the ROC curve; log loss and calibration error, which need probabilities.
+    macro : bool
+        Whether to compute recall, coverage and macro measures, see `xmlgp.metrics.macro`.
+    assigned : bool
+        Whether all labels in `scores` are assigned: precision, recall and F1. They are also if the scores say so.
+    filter_labels : path, optional
+        Lines `point label` of numbers from 0: these pairs count neither as scores nor as true labels.
+    progress, note
+        As for `train`.
+
+    Raises
+    ------
+    SettingsError
+        If the points or the labels are others, or a measure is undefined.
+    """
+    if train is None and (propensity_a or propensity_b):
+        raise UsageError("A propensity model needs training points.")
+    reporter = Reporter.of(progress, note)
+    (matching,), facts = _matchings([scores], labels, train, filter_labels, reporter)
+    options = _Options(ks, (propensity_a, propensity_b), auc, calibration, macro, assigned)
+    return _measured(matching, facts, options, reporter.note)
+
+
+@memory_errors_reported()
+def compare(  # noqa: PLR0913
+    a: FilePath | Matrix | Scores | Predictions | Sequence[Any],
+    b: FilePath | Matrix | Scores | Predictions | Sequence[Any],
+    labels: FilePath | Labels | Dataset | TrainingData | Source,
+    *,
+    train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
+    ks: Sequence[int] = (1, 3, 5),
+    macro: bool = False,
+    filter_labels: FilePath | None = None,
+    progress: Progress | None = None,
+    note: Note | None = None,
+) -> Comparison:
+    """Compare the scores of two methods with the same true labels.
+
+    Points are resampled, the same for both methods, so the intervals are of the differences, and narrower than those
+    of the measures. They are about test points: not about other training points or seeds. Of many measures, one in
+    twenty has p < 0.05 by chance.
+
+    Parameters
+    ----------
+    a, b : path, matrix N×K, Scores, Predictions or list
+        The scores of each method, as for `evaluate`: either both rank labels, or both assign them.
+    labels, train, ks, macro, filter_labels, progress, note
+        As for `evaluate`.
+
+    Raises
+    ------
+    SettingsError
+        As by `evaluate`, and if one method ranks labels and the other assigns them, or with a single point.
+    """
+    reporter = Reporter.of(progress, note)
+    # Both methods have some notes in common.
+    reporter = reporter._replace(note=functools.cache(reporter.note))
+    pair, facts = _matchings([a, b], labels, train, filter_labels, reporter)
+    first, second = (_measured(matching, facts, _Options(ks, macro=macro), reporter.note) for matching in pair)
+    if first.kind != second.kind:
+        names = f"{pair[0].name} and {pair[1].name}"
+        raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
+    if first.points < 2:
+        raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
+    reporter.note(about_intervals(first.points))
+    return Comparison(first.kind, differences(first.statistics, second.statistics))
+
+
+def _matchings(
+    predictions: Sequence[Any], labels: Any, train: Any, filter_labels: FilePath | None, reporter: Reporter
+) -> tuple[list[Matched], TrainingFacts]:
+    """Return scores and true labels that match, without the pairs of a file, and what is known of training points."""
+    source = Source.of(labels)
+    facts = training_facts(train, source, reporter)
+    found = matched(predictions, source, train, facts, reporter)
+    if filter_labels is not None:
+        found = [matching.without(filter_labels, reporter.note) for matching in found]
+    elif is_path(source.data):
+        for file in pairs_beside(locate(source.data, "test"), "test"):
+            reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
+    return found, facts
+
+
+class _Options(NamedTuple):
+    """The measures that are wanted; see `evaluate`."""
+
+    ks: Sequence[int]
+    propensity_model: tuple[float | None, float | None] = (None, None)
+    auc: bool = False
+    calibration: bool = False
+    macro: bool = False
+    assigned: bool = False
+
+
+def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: Note) -> Evaluation:
+    """Return the measures of scores: those of a ranking, of assigned labels, or of data of one label."""
+    name, scores, labels, *_ = matching
+    longest = int(np.diff(scores.indptr).max(initial=0))
+    if not longest:
+        note(f"{name} lists no labels")
+    labelled = int(np.count_nonzero(np.diff(labels.indptr)))
+    assigned = options.assigned or scores.assigned
+    if assigned or scores.K == 1:
+        _note_unused(options, assigned, note)
+    if assigned:
+        return Evaluation("assignment", assignment_statistics(scores.matrix, labels), labelled)
+    if scores.K == 1:
+        return _evaluate_binary(matching, options.calibration, note)
+    if options.ks[-1] > longest > 0:
+        note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
+    propensities = _propensities(matching, facts, options, note) if facts.shape else None
+    statistics = ranking_statistics(scores.matrix, labels, options.ks, propensities)
+    if options.macro:
+        statistics |= macro_statistics(scores.matrix, labels, options.ks)
+    if options.auc:
+        statistics |= auc_statistics(scores.matrix, labels)
+    if options.calibration:
+        _check_probabilities(scores, name)
+        statistics |= calibration_statistics(scores.matrix, labels)
+        statistics |= top_calibration_statistics(scores.matrix, labels, options.ks)
+    listed, total = len(scores.labels), scores.N * scores.K
+    if (options.auc or options.calibration) and listed < total:
+        note(f"{name} lists {listed} of {total} labels of points; `xmlgp predict -k all` lists all")
+    return Evaluation("ranking", statistics, labelled)
+
+
+def _note_unused(options: _Options, assigned: bool, note: Note) -> None:
+    """Note the options without effect on assigned labels, or on data of one label."""
+    what = "assigned labels" if assigned else "binary data"
+    for option in ("auc", "macro", "calibration") if assigned else ("auc", "macro"):
+        if getattr(options, option):
+            note(f"`{option}=True` has no effect on {what}")
+
+
+def _propensities(matching: Matched, facts: TrainingFacts, options: _Options, note: Note) -> NDArray[np.floating]:
+    """Return the propensities of the labels, and note their model; SettingsError without training points of labels."""
+    if matching.counts is None or facts.shape is None:
+        raise SettingsError("the model has no counts of its labels; give the training data instead")
+    N, D, _ = facts.shape
+    estimated = estimate_propensities(matching.counts, N, D, *options.propensity_model)
+    note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
+    return estimated.values
+
+
+def _check_probabilities(scores: Scores, name: str) -> None:
+    """Raise SettingsError if scores are not probabilities, or if there are none."""
+    if not len(scores.scores):
+        raise SettingsError(f"{name} contains no scores, so there are no probabilities to evaluate")
+    if scores.scores.min() < 0 or scores.scores.max() > 1:
+        raise SettingsError(f"{name} contains scores outside [0, 1]; predict probabilities with `output=probability`")
+
+
+def _evaluate_binary(matching: Matched, calibration: bool, note: Note) -> Evaluation:
+    """Return the measures of data of one label, and note what scores are; ScoresFormatError if a point has none."""
+    name, scores, true = matching.name, matching.scores, matching.labels
+    missing = np.flatnonzero(np.diff(scores.indptr) == 0)
+    if len(missing):
+        # The first point is in the second line, if the first one has the sizes.
+        raise ScoresFormatError(
+            name, int(missing[0]) + 2 - scores.open, "the point has no score, but accuracy needs one per point"
+        )
+    if are_probabilities(scores.matrix):
+        note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
+    else:
+        note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
+    statistics = binary_statistics(scores.matrix, true)
+    if calibration:
+        _check_probabilities(scores, name)
+        statistics["ECE"] = calibration_statistics(scores.matrix, true)["ECE"]
+    if "AUC" not in statistics:
+        note("AUC is undefined, as all points have the label or none has it")
+    return Evaluation("binary", statistics, scores.N)

@@ -1,0 +1,162 @@
+"""The interrupted run in a model folder: what its checkpoint says, and whether it is resumed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xmlgp.api.kinds import FilePath
+from xmlgp.model_folder.arrays import Entry, is_entry, remove, remove_unused_arrays
+from xmlgp.model_folder.description import is_data
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models.fields import Settings, in_words
+from xmlgp.models.table import settings_from
+from xmlgp.runtime.errors import ClusterError, ModelFolderError, NumericalError
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.threads import core_count
+from xmlgp.training.checkpoints import Checkpoint, read_checkpoint
+
+__all__ = [
+    "CHECKPOINT",
+    "InterruptedRun",
+    "describe_run",
+    "discard_run",
+    "protected_arrays",
+    "readable_run",
+    "run_to_resume",
+    "what_is_left",
+]
+
+CHECKPOINT = "checkpoint.npz"
+
+#: Incremented whenever the state of a training changes.
+FORMAT_VERSION = 8
+
+
+def describe_run(data: Mapping[str, Any], settings: Settings, preprocess: Mapping[str, Entry]) -> dict[str, Any]:
+    """Return what a checkpoint stores about a run, in JSON types.
+
+    `preprocess` are the entries of the arrays of preprocessing in the model folder.
+    """
+    return {
+        "format_version": FORMAT_VERSION,
+        "cores": core_count(),
+        "model": settings.model,
+        "data": dict(data),
+        "settings": settings.mapping(),
+        "preprocess": dict(preprocess),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class InterruptedRun:
+    """An interrupted run, of whose steps `step` are done; `steps` is 0 if training has not started."""
+
+    checkpoint: Checkpoint
+    data: dict[str, Any]
+    settings: Settings
+    preprocess: dict[str, Entry]
+    cores: int
+    step: int
+    steps: int
+
+    @classmethod
+    def read(cls, path: FilePath) -> InterruptedRun | None:
+        """Return the run in a model folder, or None; ModelFolderError if it is damaged or of another version."""
+        checkpoint = read_checkpoint(Path(path) / CHECKPOINT)
+        if checkpoint is None:
+            return None
+        about = checkpoint.about
+        if about.get("format_version") != FORMAT_VERSION:
+            raise ModelFolderError(
+                f"{checkpoint.path}: another version of xmlgp wrote it; use `resume=False` to start a new run"
+            )
+        state = {"step": 0, "steps": 0} if checkpoint.facts is None else checkpoint.facts
+        with checkpoint.checked():
+            counts = about["cores"], state["step"], state["steps"]
+            entries = about["preprocess"]
+            # The files of arrays are removed with the run.
+            are_entries = all(is_entry(Path(path), entry) for entry in entries.values())
+            are_counts = all(type(count) is int for count in counts) and 0 <= state["step"] <= state["steps"]
+            if not (is_data(about["data"]) and are_entries and are_counts):
+                raise ValueError("an entry has another type")
+            settings = settings_from(about["settings"], str(checkpoint.path), about["model"])
+            return cls(checkpoint, about["data"], settings, entries, *counts)
+
+    @property
+    def where(self) -> str:
+        """How far the run came, in words."""
+        return f"after {self.step} of {self.steps} steps of training" if self.steps else "after preprocessing"
+
+    def difference(self, data: Mapping[str, Any], settings: Settings) -> str | None:
+        """Return how this run differs from another, after "a run"; None if it does not."""
+        if self.data != data:
+            return "on other data"
+        now = settings.with_model()
+        # The model comes first, so all names that follow are settings of both.
+        for name, value in self.settings.with_model().items():
+            if value != now[name]:
+                return f"with different settings ({name} {in_words(value)}, now {in_words(now[name])})"
+        return None
+
+
+def readable_run(path: FilePath) -> InterruptedRun | None:
+    """Return the interrupted run in a model folder; None if there is none, or none that can be read."""
+    try:
+        return InterruptedRun.read(path)
+    except (ModelFolderError, OSError):
+        return None
+
+
+def run_to_resume(
+    path: Path, data: Mapping[str, Any], settings: Settings, note: Callable[[str], object]
+) -> InterruptedRun | None:
+    """Return the interrupted run in a folder, or None; ModelFolderError if it has other data or settings."""
+    run = InterruptedRun.read(path)
+    if run is None:
+        return None
+    if difference := run.difference(data, settings):
+        raise ModelFolderError(
+            f"{path}: an unfinished run {difference} exists, which stopped {run.where}; "
+            "finish it as it was started, or discard it with `resume=False`"
+        )
+    note(f"resuming {run.where}")
+    if run.cores != core_count():
+        note(
+            f"the checkpoint used {run.cores} threads, this run uses {core_count()}; "
+            f"results may differ in the last digits, but not with --threads {run.cores}"
+        )
+    return run
+
+
+def discard_run(path: Path) -> None:
+    """Remove the checkpoint in a folder, and the arrays that the model in it does not name."""
+    remove([path / CHECKPOINT], ())
+    # Nothing is removed beside a model that cannot be read.
+    with contextlib.suppress(ModelFolderError):
+        remove_unused_arrays(path, ModelFolder(path).entries("").values() if ModelFolder.exists(path) else ())
+
+
+def protected_arrays(path: FilePath) -> Iterable[Entry]:
+    """Return the entries of the arrays in a model folder that its interrupted run needs."""
+    run = readable_run(path)
+    return run.preprocess.values() if run else ()
+
+
+@contextlib.contextmanager
+def what_is_left(path: Path, note: Callable[[str], object]) -> Iterator[None]:
+    """Say how far a run came that fails or is interrupted: in a message, or as advice of the interruption."""
+    try:
+        yield
+    except Interrupted as error:
+        if run := readable_run(path):
+            error.advice = f"stopped {run.where}; run the same command again to resume"
+        raise
+    except (ClusterError, NumericalError, OSError, MemoryError):
+        run = readable_run(path)
+        if run and run.steps:
+            note(f"the checkpoint {run.where} is kept; run the command again to resume")
+        raise

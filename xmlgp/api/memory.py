@@ -1,0 +1,266 @@
+"""Points in memory: features from matrices, tables or texts, and labels from matrices, tables or names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+from scipy.sparse import csr_array
+
+from xmlgp.api.kinds import is_matrix
+from xmlgp.api.points import Block, Identifier, PointStream
+from xmlgp.api.training_data import Known, TrainingData
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.dense_files import DenseRows
+from xmlgp.data.features import Features
+from xmlgp.data.formats import REPOSITORY
+from xmlgp.data.names import UNFIT
+from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.analysis import Analysis, checked_analysis
+from xmlgp.text.labels import label_matrix
+from xmlgp.text.names import Names
+from xmlgp.text.vectorize import as_texts, texts_of
+from xmlgp.text.word_counts import WordCounts
+
+__all__ = [
+    "InMemory",
+    "as_matrix",
+    "check_columns",
+    "check_not_masked",
+    "columns_of",
+    "features_in_memory",
+    "labels_in_memory",
+]
+
+#: What the numbers in a matrix of labels stand for.
+MEANING = "1 says that a point has the label, 0 that it has not; leave out points whose labels are not known"
+
+
+class InMemory:
+    """Points in memory: `data` is a matrix, texts, a `Dataset` or `TrainingData`.
+
+    `labels` are those of a matrix or of texts, or None; the other two have labels of their own.
+    """
+
+    def __init__(self, data: Any, labels: Any) -> None:
+        self._data = data
+        self._labels = labels
+        self.is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
+
+    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
+        """Return the points for a new model; labels that are the `same` are one, as for `LabelNumbers`."""
+        analysis = checked_analysis(analysis, self.is_text, "the points")
+        if isinstance(self._data, TrainingData):
+            self._data.names.check()
+            return self._data
+        if isinstance(self._data, Dataset):
+            return TrainingData(self._data, REPOSITORY, Names())
+        vectorizer = WordCounts(analysis, []) if self.is_text else None
+        return self.numbered(Names([], None, vectorizer), extend=True, same=same)
+
+    def more(self, known: Known) -> TrainingData:
+        """Return the points for a model to learn, which may have more features and labels than the model.
+
+        If new features have no names, a model in memory loses the names of all features, and so for labels; if the
+        model is in a folder, this is an error.
+        """
+        points = self.numbered(known.names, extend=True)
+        names = points.names
+        for kind, count in ("labels", points.dataset.K), ("features", points.dataset.D):
+            names_of_kind = getattr(names, kind)
+            if names_of_kind is not None and len(names_of_kind) < count:
+                if known.folder:
+                    reason = f"{known.title} has names of {kind}, but the points have {kind} without a name"
+                    raise SettingsError(reason)
+                names = names._replace(**{kind: None})
+        if not names.features and points.dataset.D != known.D:
+            names = names._replace(vectorizer=None)
+        return points._replace(names=names)
+
+    def known(self, known: Known) -> TrainingData:
+        """Return the points for a model that does not change."""
+        points = self.numbered(known.names, extend=False)
+        # A data set has names of its own, which the model does not look at.
+        return points if self._labels is not None else points._replace(names=known.names)
+
+    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
+        """Return the points to be scored, with their texts and the index of a DataFrame.
+
+        The labels are in memory anyway, so the result has them even if they are not asked for (`labelled`).
+        """
+        ids = _index_of(self._data)
+        texts = as_texts(self._data) if self.is_text else None
+        source = self if texts is None else InMemory(texts, self._labels)
+        dataset, _, names = source.known(known).beside(beside)
+        # Without the labels that the model does not know, which follow its own.
+        added = len(names.labels) - len(known.names.labels) if names.labels and known.names.labels else 0
+        K = dataset.K - max(0, added)
+        block = Block(1, dataset, texts, ids)
+        return PointStream((dataset.N, dataset.D, K), [block], labels=names.labels, E=dataset.features.width)
+
+    def numbered(self, names: Names, extend: bool, same: Mapping[str, str] | None = None) -> TrainingData:
+        """Return the points with words and labels numbered by `names`; new names of labels are appended to these.
+
+        With `extend`, new words are appended too, otherwise they are left out. Names of labels that are the `same` are
+        one label, as for `LabelNumbers`; by default, `same` is that of `names`.
+        """
+        if isinstance(self._data, TrainingData):
+            data_names = self._data.names
+            data_names.check()
+            check_columns("label", data_names.labels, names.labels)
+            check_columns("feature", data_names.features, names.features)
+            present = {field: value for field, value in data_names._asdict().items() if value}
+            return self._data._replace(names=names._replace(**present))
+        if isinstance(self._data, Dataset):
+            return TrainingData(self._data, REPOSITORY, names)
+        features, names = self._numbered_features(names, extend)
+        labels, names = self._numbered_labels(names, extend and self.is_text, features.N, same)
+        return TrainingData(Dataset(features, labels), REPOSITORY, names)
+
+    def _numbered_features(self, names: Names, extend: bool) -> tuple[Features, Names]:
+        """Return the features, and the names with those of features, to which `extend` appends new words."""
+        if not self.is_text:
+            features = features_in_memory(self._data)
+            columns = columns_of(self._data, "feature")
+            check_columns("feature", columns, names.features)
+            return features, names._replace(features=columns or names.features)
+        texts = as_texts(self._data)
+        if names.vectorizer is None:
+            raise SettingsError("the points are text, but the model was not trained on text")
+        if extend:
+            vectorizer, features = texts_of(texts, names.vectorizer)
+            return features, names._replace(features=vectorizer.words, vectorizer=vectorizer)
+        return names.vectorizer.features(texts), names
+
+    def _numbered_labels(
+        self, names: Names, needs_names: bool, N: int, same: Mapping[str, str] | None
+    ) -> tuple[csr_array, Names]:
+        """Return the labels of N points, and the names with those of labels, which a matrix has only as a DataFrame.
+
+        With `needs_names`, a matrix whose columns have no names is refused.
+        """
+        labels = self._labels
+        columns = columns_of(labels, "label")
+        if labels is None:
+            return csr_array((N, 0), dtype=bool), names
+        if not _are_names(labels) and (columns or not needs_names):
+            check_columns("label", columns, names.labels)
+            names = names._replace(labels=columns or names.labels or None)
+        elif names.labels is None:
+            raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
+        else:
+            all_names, labels = label_matrix(labels, names.labels, same or names.same)
+            names = names._replace(labels=all_names)
+        return labels_in_memory(labels, N), names
+
+
+def _index_of(data: Any) -> list[Identifier] | None:
+    """Return the index of a DataFrame or Series as identifiers; None for other data."""
+    if not hasattr(data, "iloc"):
+        return None
+    return [entry if type(entry) in (int, str) else str(entry) for entry in data.index.tolist()]
+
+
+def _are_names(labels: Any) -> bool:
+    """Return whether labels are names, as lists or in an array, and not a matrix or a DataFrame."""
+    if hasattr(labels, "columns") or sp.issparse(labels):
+        return False
+    if not is_matrix(labels):
+        return True
+    array = np.asarray(labels)
+    return array.dtype.kind not in "biufc" and not all(isinstance(value, Number) for value in array.flat)
+
+
+def columns_of(table: Any, kind: str) -> list[str] | None:
+    """Return the names of the columns of a DataFrame, which are labels or features (`kind`); None without names."""
+    columns = list(getattr(table, "columns", ()))
+    if not columns or not all(isinstance(name, str) for name in columns):
+        return None
+    for name in columns:
+        if UNFIT.search(name):
+            raise SettingsError(f"the {kind} {excerpt(name)} has a character that a name cannot have")
+    return [name.strip() for name in columns] if kind == "label" else columns
+
+
+def check_columns(
+    kind: str, names: Iterable[str] | None, known: Sequence[str] | None, owner: str = "the model was trained with"
+) -> None:
+    """Raise SettingsError if names of columns differ from the `known` ones of a model in the same place.
+
+    `kind` is "feature" or "label". Columns beyond the shorter list are not compared. The message calls the `known` ones
+    those of the `owner`, with a verb.
+    """
+    for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
+        if name != expected:
+            raise SettingsError(
+                f"column {number} is the {kind} {excerpt(name)}, but {owner} {excerpt(expected)} there; give it the "
+                "same columns in the same order"
+            )
+
+
+def as_matrix(table: Any, dtype: DTypeLike | None = None) -> csr_array:
+    """Return a table of real numbers as a csr_array; SettingsError if it has texts, lists or complex numbers."""
+    if getattr(getattr(table, "dtype", None), "kind", None) == "c":
+        raise SettingsError("Complex data not supported; give real numbers, such as `data.real`")
+    if sp.issparse(table):
+        return csr_array(table, dtype=dtype)
+    try:
+        array = np.asarray(table)
+        if array.dtype.kind == "O":
+            array = array.astype(float)
+        elif array.dtype == np.float16:  # which sparse matrices cannot have
+            array = array.astype(np.float32)
+        return csr_array(array, dtype=dtype)
+    except (TypeError, ValueError):
+        reason = "a table must have numbers; texts and lists of names are one column of it, such as df['text']"
+        raise SettingsError(reason) from None
+
+
+def labels_in_memory(Y: Any, N: int) -> csr_array:
+    """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
+    check_not_masked(Y)
+    labels = as_matrix(Y)
+    # NaN is not ≥ 0, so it is refused too.
+    if not (labels.data >= 0).all():
+        raise SettingsError(f"a label is negative or not a number; {MEANING}")
+    fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
+    if fractions.size:
+        text = f"a label is {fractions[0]:g}; {MEANING}; give `labels > 0` if that is meant"
+        raise SettingsError(f"Unknown label type: continuous; {text}")
+    # Numbers that are never 0 and not all equal are probably classes, such as 1 and 2, and not marks of labels.
+    if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and len(np.unique(labels.data)) > 1:
+        warnings.warn(
+            "no label is 0, so all points have all labels; 0 says that one has not", UserWarning, stacklevel=2
+        )
+    labels = labels.astype(bool)
+    labels.sum_duplicates()
+    labels.eliminate_zeros()
+    if labels.shape[0] != N:
+        raise SettingsError(f"there are {N} points, but the labels of {labels.shape[0]} points")
+    return labels
+
+
+def check_not_masked(Y: object) -> None:
+    """Raise SettingsError for a masked array with masked labels, which NumPy would read as if they were not masked."""
+    if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
+        raise SettingsError(
+            "some labels are masked; leave out points whose labels are not known, or give `labels.filled(0)`"
+        )
+
+
+def features_in_memory(X: Any, dtype: DTypeLike = np.float32) -> Features:
+    """Return a matrix as features, without duplicate entries and stored zeros; X is not changed."""
+    matrix = as_matrix(X, dtype)
+    if not np.isfinite(matrix.data).all():
+        raise SettingsError("a feature is NaN or inf, not a finite number")
+    if not matrix.has_canonical_format or not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return Features(matrix)

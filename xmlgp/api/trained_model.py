@@ -1,0 +1,338 @@
+"""A trained model, in memory or in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmlgp.api.interrupted import protected_arrays, readable_run
+from xmlgp.api.kinds import FilePath, is_path
+from xmlgp.api.training_data import Known
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.model_folder.arrays import read_array
+from xmlgp.model_folder.description import plain_classes
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.models.fields import Settings
+from xmlgp.models.model import Topic
+from xmlgp.models.table import MODELS
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.runtime.errors import ModelFolderError, UsageError, memory_errors_reported
+from xmlgp.runtime.plurals import counted
+from xmlgp.text.label_texts import NumberedTexts
+from xmlgp.text.names import Names
+from xmlgp.training.trained import HeldOut
+
+__all__ = [
+    "TrainedModel",
+    "held",
+    "load",
+    "named_arrays",
+    "next_commands",
+    "open_model",
+    "open_predictor",
+    "open_topics",
+    "opened",
+    "preprocessed_from",
+    "rewritten",
+    "stored_preprocessing",
+    "write_model",
+]
+
+#: What the names of arrays begin with that only models of earlier versions have.
+FORMER = ("label_index.", "regression.")
+
+
+@dataclass(eq=False)
+class TrainedModel:
+    """A trained model, in a folder or in memory; `train`, `learn` and `load` return one.
+
+    Attributes
+    ----------
+    settings : Settings
+    data : dict
+        Facts of the points that it knows: N, D, K, fingerprint.
+    preprocessed : Preprocessed
+    parameters : dict of str to ndarray
+        As described in docs/model-folder.md; those of a folder are read-only and mapped into memory.
+    history : list of dict
+        For each epoch `epoch`, the model's objective and `seconds`.
+    names : Names
+        Of labels and features, and what maps text to features; each may be None.
+    held_out : HeldOut or None
+        What `train` measured on points that it held out.
+    learned : list of dict
+        After `learn`, the facts of the points of `train` and of each `learn`.
+    points : dict of str to ndarray
+        The training points that the model keeps; empty if it keeps none.
+    classes : ndarray or None
+        The two classes that `GPCClassifier` was fitted to.
+    folder : ModelFolder or None
+    predictor : Predictor
+    """
+
+    settings: Settings
+    data: dict[str, Any]
+    preprocessed: Preprocessed
+    parameters: dict[str, NDArray[Any]]
+    history: list[dict[str, Any]]
+    names: Names = Names()
+    learned: list[dict[str, Any]] = field(default_factory=list)
+    classes: NDArray[Any] | None = None
+    folder: ModelFolder | None = None
+    held_out: HeldOut | None = None
+    points: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def predictor(self) -> Predictor:
+        """Scores points with this model."""
+        create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
+        return create(self.settings, self.preprocessed, self.parameters, self.data["D"])
+
+    @property
+    def batches(self) -> list[dict[str, Any]]:
+        """The facts of the points of `train` and of each `learn`."""
+        return self.learned or [self.data]
+
+    @property
+    def known(self) -> Known:
+        """What the model knows of its points."""
+        data = self.data
+        folder = self.folder.path if self.folder else None
+        return Known(self.names, data["D"], data["K"], data.get("dense", 0), str(self), folder)
+
+    @property
+    def label_counts(self) -> NDArray[np.integer] | None:
+        """How many of the points that the model knows have each label, K; None if it does not say."""
+        counts = self.parameters.get("statistics.labels")
+        return None if counts is None or counts.shape != (self.data["K"],) else counts
+
+    @property
+    def numbered_texts(self) -> NumberedTexts | None:
+        """The texts of labels, or None."""
+        labels = self.parameters.get("label_texts.labels")
+        return None if labels is None or self.names.texts is None else NumberedTexts(self.names.texts, labels)
+
+    def save(self, path: FilePath) -> None:
+        """Write the model into a folder, which is created if missing, for `load` and all commands.
+
+        A model in it is replaced as a whole; an interrupted run stays. ModelFolderError if another process is writing
+        the folder, or its model.json cannot be read; SettingsError if it cannot hold the names of two classes.
+        """
+        if ModelFolder.exists(path):
+            # What is not a model is not replaced.
+            ModelFolder(path)
+        with lock_model_folder(path):
+            write_model(self, path)
+
+    def __repr__(self) -> str:
+        sizes = [counted(self.data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
+        return f"<{self.settings.model.upper()} model of {', '.join(sizes)}{f', in {self}' if self.folder else ''}>"
+
+    def __str__(self) -> str:
+        return str(self.folder.path) if self.folder else "the model"
+
+
+def write_model(
+    model: TrainedModel, path: FilePath, keep: Mapping[str, Any] | None = None, **facts: object
+) -> ModelFolder:
+    """Write a model into a locked folder, and return the folder; it has the arrays of the entries `keep` already."""
+    arrays = _arrays_of(model)
+    keep = keep or {}
+    if model.learned:
+        facts["learned"] = model.learned
+    if model.held_out:
+        facts["held_out"] = model.held_out._asdict()
+    if model.classes is not None:
+        facts["classes"] = plain_classes(model.classes)
+    return ModelFolder.write(
+        path,
+        settings=model.settings,
+        stage="trained",
+        data=model.data,
+        arrays={name: array for name, array in arrays.items() if name not in keep},
+        keep=keep,
+        protected=protected_arrays(path),
+        history=model.history,
+        names=model.names,
+        **facts,
+    )
+
+
+def _arrays_of(model: TrainedModel) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model by the names that its folder has for them, without those of names."""
+    arrays = named_arrays(model.preprocessed)
+    arrays |= {f"parameters.{name}": array for name, array in model.parameters.items()}
+    return arrays | {f"points.{name}": array for name, array in model.points.items()}
+
+
+def rewritten(before: TrainedModel, model: TrainedModel) -> TrainedModel:
+    """Return a changed model, written into the locked folder of the one before, if there is one.
+
+    Arrays that are the same objects stay as they are in the folder.
+    """
+    if before.folder is None:
+        return model
+    description = before.folder.description
+    earlier, arrays = _arrays_of(before), _arrays_of(model)
+    same = {name for name, array in arrays.items() if array is earlier.get(name)}
+    known = before.names.in_files
+    same |= {f"names.{kind}" for kind, names in model.names.in_files.items() if names == known.get(kind)}
+    keep = {name: entry for name, entry in description["arrays"].items() if name in same}
+    facts = {"workers": description["workers"]} if "workers" in description else {}
+    return replace(model, folder=write_model(model, before.folder.path, keep, **facts))
+
+
+@memory_errors_reported()
+def load(path: FilePath) -> TrainedModel:
+    """Return the model in a folder, which is not trusted: it holds no code, and its content is checked.
+
+    ModelFolderError if there is no model, or it is not trained yet, damaged or of another version.
+    """
+    try:
+        return ModelFolder.read(path, open_model)
+    except ModelFolderError as error:
+        if readable_run(path) is None:
+            raise
+        command = shlex.join(["xmlgp", "show", os.fspath(path)])
+        raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
+
+
+def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
+    """Return which commands come after training or learning, in words, with a file for each block that needs one."""
+    predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
+    files = " --dense FILE" if "dense" in data else ""
+    return f"next, `{predict} DATA{files}`; `{show}` has the details"
+
+
+def opened(model: FilePath | TrainedModel) -> TrainedModel:
+    """Return a model given as such or by its path."""
+    return model if isinstance(model, TrainedModel) else load(_checked_path(model))
+
+
+def _checked_path(model: object) -> FilePath:
+    """Return the path of a model; UsageError for anything else."""
+    if not is_path(model):
+        raise UsageError(
+            f"A model is a path or a TrainedModel, not {type(model).__name__}; a fitted estimator has one as `model_`."
+        )
+    return model
+
+
+@contextlib.contextmanager
+def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
+    """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
+    if isinstance(model, TrainedModel) and not model.folder:
+        yield model
+        return
+    path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
+    # The lock would create a folder.
+    if not ModelFolder.exists(path):
+        ModelFolder(path)
+    with lock_model_folder(path):
+        folder = ModelFolder(path)
+        known = model.folder if isinstance(model, TrainedModel) else None
+        # Array files have other names in every model, so this is the same model.
+        is_current = known is not None and known.description == folder.description
+        yield model if isinstance(model, TrainedModel) and is_current else open_model(folder)
+
+
+def open_model(folder: ModelFolder) -> TrainedModel:
+    """Return the trained model in a folder, whose arrays have been checked.
+
+    ModelFolderError if the model is not trained yet, or damaged. With `ModelFolder.read(path, open_model)` all arrays
+    are of one model, even while another replaces it.
+    """
+    preprocessed, parameters, predictor = _checked(folder)
+    about = folder.description
+    model = TrainedModel(
+        settings=folder.settings,
+        data=about["data"],
+        preprocessed=preprocessed,
+        parameters=parameters,
+        history=about["history"],
+        names=folder.names,
+        learned=about.get("learned", []),
+        classes=np.array(folder.classes) if folder.classes else None,
+        folder=folder,
+        held_out=folder.held_out,
+        points=folder.arrays("points."),
+    )
+    model.predictor = predictor
+    return model
+
+
+def open_predictor(folder: ModelFolder) -> Predictor:
+    """Return the predictor of the model in a folder; its names, which may be many, are not read. See `open_model`."""
+    return _checked(folder)[-1]
+
+
+def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]], Predictor]:
+    """Return the `Preprocessed`, the parameters and the predictor of the untrusted model in a folder."""
+    if folder.stage != "trained":
+        raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
+    D, K = (folder.description["data"][name] for name in "DK")
+    preprocessed = stored_preprocessing(folder)
+    parameters = folder.arrays("parameters.")
+    predictor = MODELS[folder.settings.model].load_predictor()
+    opened = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
+    if opened is None or opened.no_points.width != folder.description["data"].get("dense", 0):
+        is_former = any(name.startswith(FORMER) for name in parameters)
+        reason = "of an earlier version; train it again" if is_former else "damaged, its arrays do not fit each other"
+        raise ModelFolderError(f"{folder.path}: the model is {reason}")
+    return preprocessed, parameters, opened
+
+
+def open_topics(folder: ModelFolder, top: int = 5, most: int | None = None) -> list[Topic]:
+    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels.
+
+    If there are more than `most`, those that are most alike are joined.
+    """
+    name = folder.description["model"]
+    topics = MODELS[name].topics
+    if topics is None:
+        with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
+        raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
+    return topics(_checked(folder)[1], top, most)
+
+
+def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
+    """Return the `Preprocessed` of a folder."""
+    arrays = folder.arrays("preprocess.")
+    return _preprocessed(arrays, folder.path, folder.settings, folder.description["data"])
+
+
+def preprocessed_from(
+    path: FilePath, settings: Settings, data: Mapping[str, Any], entries: Mapping[str, Any], source: str
+) -> Preprocessed:
+    """Return the `Preprocessed` of the arrays in a model folder that have these entries in a file, its `source`.
+
+    ModelFolderError if arrays are damaged or do not fit the settings or the facts of the data.
+    """
+    arrays = {
+        name.removeprefix("preprocess."): read_array(Path(path), name, entry, source) for name, entry in entries.items()
+    }
+    return _preprocessed(arrays, path, settings, data)
+
+
+def _preprocessed(
+    arrays: dict[str, NDArray[Any]], path: FilePath, settings: Settings, data: Mapping[str, Any]
+) -> Preprocessed:
+    try:
+        return Preprocessed.from_arrays(arrays, settings, data["D"])
+    except (TypeError, ValueError):
+        raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
+
+
+def named_arrays(preprocessed: Preprocessed) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a `Preprocessed` by the names that a model folder has for them."""
+    return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}

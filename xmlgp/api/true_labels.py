@@ -1,0 +1,93 @@
+"""The true labels of points, from a file or from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from xmlgp.api.corpus import Corpus
+from xmlgp.api.kinds import is_matrix, is_path
+from xmlgp.api.memory import as_matrix, columns_of, labels_in_memory
+from xmlgp.api.points import Identifier
+from xmlgp.api.source import Source
+from xmlgp.api.training_data import TrainingData
+from xmlgp.data.dataset import Dataset
+from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.progress import Reporter
+from xmlgp.text.documents import Columns
+from xmlgp.text.labels import label_matrix
+
+__all__ = ["LabelledPoints", "Purpose", "are_numbers", "scores_first", "true_labels"]
+
+
+class LabelledPoints(NamedTuple):
+    """The true labels of points: Y, a csr_array of bool, N×K; K names or None; and N identifiers or None.
+
+    D is the number of features. If `open`, there may be labels besides these K, which no point has.
+    """
+
+    labels: csr_array
+    names: list[str] | None = None
+    ids: Sequence[Identifier | None] | None = None
+    D: int = 0
+    open: bool = False
+
+
+class Purpose(NamedTuple):
+    """What the labels of a file are read for.
+
+    `part` is the part of a folder that has them, and `columns` returns the usual columns of a corpus.
+    `several` says whether rows in libsvm format have several labels, None if only the file knows.
+    """
+
+    part: str
+    columns: Callable[[], Columns | None]
+    several: bool | None
+
+
+def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
+    """Return the labels of a file, a data set, a matrix or lists of names; labels of a corpus are sorted by name."""
+    data: Any = source.data
+    if is_path(data):
+        return _labels_of_file(source, purpose, reporter)
+    names = data.names.labels if isinstance(data, TrainingData) else None
+    dataset = data.dataset if isinstance(data, TrainingData) else data
+    if isinstance(dataset, Dataset):
+        return LabelledPoints(dataset.labels, names, None, dataset.D)
+    if are_numbers(data):
+        # Fractions are scores.
+        if (as_matrix(data, float).data % 1).any():
+            raise scores_first()
+        return LabelledPoints(labels_in_memory(data, np.shape(data)[0]), columns_of(data, "label"))
+    # Dictionaries, and lists of tuples of a name and a number, are predictions.
+    if any(isinstance(row, dict) or (isinstance(row, list) and row and isinstance(row[0], tuple)) for row in data):
+        raise scores_first()
+    names, matrix = label_matrix(data)
+    return LabelledPoints(matrix, names)
+
+
+def _labels_of_file(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
+    with source.labelled_file(purpose.part, reporter) as opened:
+        if isinstance(opened, Corpus):
+            matrix, names, ids, _ = opened.labels(purpose.columns())
+            return LabelledPoints(matrix, names, ids)
+        matrix, names_beside, D, is_open = opened.labels(purpose.several)
+        return LabelledPoints(matrix, names_beside, None, D, is_open)
+
+
+def scores_first() -> SettingsError:
+    """Return the error for scores given in the place of true labels."""
+    return SettingsError("the true labels are scores or predictions; the scores come first: evaluate(scores, labels)")
+
+
+def are_numbers(rows: Iterable[Any]) -> bool:
+    """Return whether rows are a table of numbers, not of names; SettingsError if a row is itself a number."""
+    if is_matrix(rows):
+        return True
+    if any(isinstance(row, Number) for row in rows):
+        raise SettingsError("numbers in one dimension are no labels; one label is a column, np.reshape(y, (-1, 1))")
+    return any(isinstance(next(iter(row), None), Number) for row in rows)

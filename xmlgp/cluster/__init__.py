@@ -1,0 +1,1 @@
+"""Compute blocks of work on a Dask cluster."""

@@ -1,1 +1,0 @@
-"""What users give as points, and how it becomes features, labels and names: a `Source` is the one way in."""

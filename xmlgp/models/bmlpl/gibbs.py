@@ -1,0 +1,312 @@
+"""Gibbs sampling for BMLPL: samples from the conditional posteriors, and sweeps of them ([B] section 3.1)."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.models.bmlpl import least_squares
+from xmlgp.models.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
+from xmlgp.models.bmlpl.counts import LEAST_RATE, Positives, expected_counts
+from xmlgp.models.bmlpl.inference import BMLPLInference, Problem
+from xmlgp.models.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, log_prior_of_topics, topic_shares, update_precisions
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.runtime.errors import NumericalError, SettingsError
+from xmlgp.runtime.threads import parallel_for
+
+__all__ = ["Gibbs", "sample_activations", "sample_counts", "sample_omega", "sample_shapes", "sample_topics"]
+
+#: Above this rate an ordinary Poisson variable replaces the zero-truncated one; it is zero once in 10¹³ cases.
+LARGE_RATE = 30
+
+#: Least number of positive labels, or of latent counts, per thread.
+GRAIN = 1 << 10
+
+#: Most latent counts per positive label on average. Counts are sampled one by one; more mean that sampling diverged.
+MOST_COUNTS = 1000
+
+#: Log odds beyond which a Pólya–Gamma variable is sampled as an inverse Gaussian one, which agrees to 11 digits. The
+#: package polyagamma returns values up to three times too large from 30 on.
+LARGE_LOG_ODDS = 25
+
+#: Least first parameter for the package polyagamma, which accepts none below 1e-4.
+LEAST_TOTAL = 1e-3
+
+#: Least activation, so that logarithms are finite.
+LEAST_ACTIVATION = 1e-30
+
+#: Largest number of weights of a topic, with the intercept, that are sampled by a dense Cholesky factorisation.
+DENSE_SIZE = 4096
+
+#: Conjugate gradient steps at most, for larger ones.
+CG_STEPS = 100
+
+
+class Gibbs(BMLPLInference):
+    """Sample counts, topics, shapes, weights and activations in turn ([B] section 3.1); return means of the samples.
+
+    Shapes and weights are sampled with the activations integrated out; the activations are sampled right after them.
+    Learned precisions maximise the marginal likelihood given the sampled weights (type-II maximum likelihood).
+    """
+
+    def __init__(self, problem: Problem, random: np.random.Generator) -> None:
+        _load_polyagamma()
+        self.topics = self._start(problem, random)
+        T = len(self.shapes)
+        self.shares = np.full(T, 1 / T, self.weights.dtype)
+        self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
+
+    def _sample(self) -> dict[str, NDArray[np.floating]]:
+        """Return the parameters as last sampled, by name."""
+        return {name: getattr(self, name) for name in ("topics", "weights", "shapes", "precisions", "shares")}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that steps change, by name."""
+        arrays = {f"parameters.{name}": array for name, array in self._sample().items()}
+        arrays["activations"] = self.activations
+        return arrays | {f"sums.{name}": array for name, array in self._sums.items()}
+
+    def step(self, epoch: int, done: int) -> float:
+        """Make one sweep; return the log posterior after it."""
+        settings = self._settings
+        random = self.random
+        m, label_counts = sample_counts(self._positives, self.topics, self.activations, random)
+        self.shares[:] = topic_shares(label_counts, self._positives.frequencies())
+        self.topics[:] = sample_topics(label_counts, settings.concentration, random)
+        system = self._system
+        system.set_log_odds(self.weights)
+        if not all_finite(system.log_odds):
+            raise NumericalError("the log odds of activations are not finite")
+        self.shapes[:] = sample_shapes(m, system.log_odds, self.shapes, random)
+        system.omega[:] = sample_omega(m, system.log_odds, self.shapes, random)
+        if settings.learn_precision:
+            moments = np.square(self.weights[:-1])
+            self.precisions[:-1] = update_precisions(moments, self.precisions.dtype)
+        system.precisions = self.precisions
+        twice_kappa = m - self.shapes
+        if len(self.weights) <= DENSE_SIZE:
+            least_squares.cholesky_solve(system, twice_kappa, self.weights, random)
+        else:
+            mean = sparse.product(system.design.columns, twice_kappa)
+            mean *= 0.5
+            self.weights[:] = least_squares.cg_sample(system, random, CG_STEPS, mean)
+        system.set_log_odds(self.weights)
+        self.activations[:] = sample_activations(m, system.log_odds, self.shapes, random)
+        if is_kept(settings, epoch):
+            for name, array in self._sample().items():
+                self._sums[name] += array
+        return self._log_posterior(
+            expected_counts(self._positives, self.topics, self.activations).log_likelihood,
+            log_prior(self.activations, system.log_odds, self.shapes),
+            log_prior_of_topics(self.topics, settings.concentration),
+        )
+
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
+        """Return the parameters of the model, by name: the means of the kept samples, or the last one before any."""
+        count = sum(is_kept(self._settings, sweep) for sweep in range(epochs))
+        means = {name: (array / max(1, count)).astype(self.weights.dtype) for name, array in self._sums.items()}
+        if not count:
+            means = self._sample()
+        weights = means.pop("weights")
+        means["precisions"] = means["precisions"][:-1]
+        return means | {"weights": weights[:-1], "intercepts": weights[-1]}
+
+
+def is_kept(settings: BMLPLSettings, sweep: int) -> bool:
+    """Return whether the sample of a sweep, counted from 0, is kept."""
+    since = sweep - settings.burned
+    return since >= 0 and since % settings.thinning == 0
+
+
+def sample_counts(
+    positives: Positives, topics: NDArray[np.floating], activations: NDArray[np.floating], random: np.random.Generator
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
+
+    m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
+    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
+    """
+    points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(positives.indptr))
+    labels = positives.indices
+    rates = _rates(points, labels, topics, activations)
+    totals = _truncated_poisson(rates, random.random(len(rates)))
+    large = rates > LARGE_RATE
+    totals[large] = np.maximum(random.poisson(rates[large]), 1)
+    # One element for each latent count.
+    points = np.repeat(points, totals)
+    labels = np.repeat(labels, totals)
+    thresholds = random.random(len(points))
+    thresholds *= np.repeat(rates, totals)
+    chosen = np.empty(len(points), np.int32)
+    parallel_for(partial(_choose_topics, points, labels, topics, activations, thresholds, chosen), len(points), GRAIN)
+
+    def counts(rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[np.floating]:
+        numbers = np.bincount(rows.astype(np.int64) * topics.shape[1] + chosen, minlength=math.prod(shape))
+        return numbers.reshape(shape).astype(topics.dtype)
+
+    return counts(points, activations.shape), counts(labels, topics.shape)
+
+
+def _rates(
+    points: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    topics: NDArray[np.floating],
+    activations: NDArray[np.floating],
+) -> NDArray[np.float64]:
+    """Return the rates λ of pairs of a point and a label; NumericalError if they are too large."""
+    rates = np.empty(len(points))
+    parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
+    if not rates.sum() <= MOST_COUNTS * len(rates):
+        raise NumericalError(f"a label of a point has more than {MOST_COUNTS} latent counts on average")
+    return rates
+
+
+def sample_topics(
+    counts: NDArray[np.floating], concentration: float, random: np.random.Generator
+) -> NDArray[np.floating]:
+    """Return a sample of V, K×T: column t from Dirichlet(η + m_kt) ([B] (12))."""
+    # A gamma variable underflows for small η, so logarithms are used: Gamma(a) is distributed as Gamma(a + 1) U^(1/a).
+    shape = counts + concentration
+    logarithms = np.log(random.standard_gamma(shape + 1)) + np.log1p(-random.random(shape.shape)) / shape
+    logarithms -= logarithms.max(axis=0)
+    topics: NDArray[np.floating] = np.exp(logarithms)
+    topics /= topics.sum(axis=0)
+    return topics.astype(counts.dtype, copy=False)
+
+
+def sample_omega(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    random: np.random.Generator,
+) -> NDArray[np.floating]:
+    """Return samples of the Pólya–Gamma variables ω_nt ~ PG(m_nt + r_t, ψ_nt), N×T ([B] section 3.1).
+
+    With h = m + r: for large |ψ|, cosh(ψ/2) ≈ e^(|ψ|/2)/2, and the Laplace transform is that of an inverse Gaussian
+    variable of mean h/(2|ψ|) and shape h²/4. For h < ε = `LEAST_TOTAL`, as of topics without counts, the sample is
+    PG(ε, ψ) with probability h/ε and otherwise 0, which has the same mean and nearly the same distribution.
+    """
+    random_polyagamma = _load_polyagamma()
+    # It requires double precision.
+    h = np.asarray(counts + shapes, np.float64)
+    z = np.abs(log_odds, dtype=np.float64)
+    large = z > LARGE_LOG_ODDS
+    small = ~large & (h < LEAST_TOTAL)
+    sample = random_polyagamma(np.maximum(h, LEAST_TOTAL), np.where(large, 0, z), random_state=random)
+    sample[small] *= random.random(np.count_nonzero(small)) * LEAST_TOTAL < h[small]
+    sample[large] = random.wald(h[large] / (2 * z[large]), np.square(h[large]) / 4)
+    return sample.astype(counts.dtype, copy=False)
+
+
+def _load_polyagamma() -> Callable[..., NDArray[np.float64]]:
+    """Return the function that samples Pólya–Gamma variables; SettingsError if its package is not installed."""
+    try:
+        from polyagamma import random_polyagamma
+    except ImportError:
+        raise SettingsError("inference gibbs needs polyagamma: pip install 'xmlgp[gibbs]'") from None
+    sampler: Callable[..., NDArray[np.float64]] = random_polyagamma
+    return sampler
+
+
+def sample_activations(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    random: np.random.Generator,
+) -> NDArray[np.floating]:
+    """Return a sample of the activations u_nt ~ Gamma(r_t + m_nt, scale σ(ψ_nt)), N×T ([B] (13))."""
+    sample = random.standard_gamma(counts + shapes).astype(counts.dtype, copy=False)
+    sample /= 1 + np.exp(np.clip(-log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+    return np.maximum(sample, LEAST_ACTIVATION, out=sample)
+
+
+def sample_shapes(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    random: np.random.Generator,
+) -> NDArray[np.floating]:
+    """Return a sample of r_t ~ Gamma(1 + Σ_n l_nt, rate 1 + Σ_n log(1 + e^ψ_nt)), T, with l_nt ~ CRT(m_nt, r_t).
+
+    The activations are integrated out, so they must be sampled again afterwards. Source: see `update_shapes`.
+    """
+    # In the Chinese restaurant process customer j = 0, 1, … opens a new table with probability r/(r + j).
+    points, topics = np.nonzero(counts)
+    customers = counts[points, topics].astype(np.int64)
+    topic_of_customer = np.repeat(topics, customers)
+    order = np.arange(len(topic_of_customer)) - np.repeat(np.cumsum(customers) - customers, customers)
+    r = shapes.astype(np.float64)
+    new_table = random.random(len(topic_of_customer)) * (r[topic_of_customer] + order) < r[topic_of_customer]
+    tables = np.bincount(topic_of_customer[new_table], minlength=len(r))
+    sample = random.standard_gamma(1 + tables) / (SHAPE_RATE + softplus_sums(log_odds))
+    return np.maximum(sample, LEAST_SHAPE).astype(shapes.dtype)
+
+
+@compiled
+def _fill_rates(
+    points: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    topics: NDArray[np.floating],
+    activations: NDArray[np.floating],
+    rates: NDArray[np.float64],
+    start: int,
+    stop: int,
+) -> None:
+    for e in range(start, stop):
+        activation = activations[points[e]]
+        topic = topics[labels[e]]
+        rate = 0.0
+        for t in range(len(activation)):
+            rate += float(topic[t]) * activation[t]
+        rates[e] = max(rate, LEAST_RATE)
+
+
+@compiled
+def _truncated_poisson(rates: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return a sample of each zero-truncated Poisson distribution, by inversion."""
+    sample = np.ones(len(rates), np.int64)
+    for e in range(len(rates)):
+        rate = rates[e]
+        if rate > LARGE_RATE:
+            continue
+        # Scaled by e^λ − 1, which has no cancellation for small rates.
+        term = rate
+        left = uniform[e] * np.expm1(rate)
+        m = 1
+        while left > term and m < 1000:
+            left -= term
+            m += 1
+            term *= rate / m
+        sample[e] = m
+    return sample
+
+
+@compiled
+def _choose_topics(
+    points: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    topics: NDArray[np.floating],
+    activations: NDArray[np.floating],
+    thresholds: NDArray[np.float64],
+    chosen: NDArray[np.integer],
+    start: int,
+    stop: int,
+) -> None:
+    """Write the topic t of each latent count, the first with Σ_{s≤t} v_ks u_ns above the threshold."""
+    for i in range(start, stop):
+        activation = activations[points[i]]
+        topic = topics[labels[i]]
+        left = thresholds[i]
+        t = 0
+        while t + 1 < len(activation):
+            left -= float(topic[t]) * activation[t]
+            if left < 0:
+                break
+            t += 1
+        chosen[i] = t

@@ -1,0 +1,270 @@
+"""The M-step for the weights W: weighted least squares for all topics, by conjugate gradients or Cholesky factors.
+
+For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] (18)), or samples from N(S_t⁻¹ b_t, S_t⁻¹).
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.cholesky import factorise_lower, solve_factorised
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.models.bmlpl.activations import polya_gamma_means
+from xmlgp.runtime.errors import NumericalError
+from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
+
+__all__ = [
+    "INTERCEPT_PRECISION",
+    "Design",
+    "LeastSquares",
+    "cg_sample",
+    "cg_solve",
+    "cholesky_solve",
+    "log_prior",
+    "with_intercept",
+]
+
+#: τ of the intercepts: a weak prior with a standard deviation of 30.
+INTERCEPT_PRECISION = 1e-3
+
+#: Least number of elements per thread.
+GRAIN = 1 << 16
+
+#: Rows per partial sum; the partial sums are added in double precision.
+BLOCK = 256
+
+#: Elements of dense matrices that a core factorises between checks for a second interrupt. Without checks it would wait
+#: for all topics, up to an hour.
+ELEMENTS_AT_ONCE = 1 << 22
+
+#: Relative residual at which a sample is accurate enough.
+TOLERANCE = 1e-4
+
+#: `indptr`, `indices` and `data` of a csr_array, for compiled functions.
+CSR: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]]
+
+
+class Design:
+    """Features with a last column of ones: `rows`, N×(D+1), `columns`, their transpose, and `squares` of `columns`."""
+
+    def __init__(self, features: csr_array) -> None:
+        self.rows = with_intercept(features)
+        self.rows.sort_indices()
+        self.columns = self.rows.T.tocsr()
+        squared = np.square(self.columns.data)
+        self.squares = csr_array((squared, self.columns.indices, self.columns.indptr), shape=self.columns.shape)
+
+
+def with_intercept(features: csr_array) -> csr_array:
+    """Return features with a last column of ones, N×(D+1)."""
+    N, D = features.shape
+    ends = features.indptr[1:]
+    # Faster than `hstack`. With the column of ones the number of elements may exceed 32 bits.
+    wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
+    indptr = (features.indptr + np.arange(N + 1)).astype(wide)
+    indices = np.insert(features.indices, ends, D)
+    data = np.insert(features.data, ends, 1)
+    return csr_array((data, indices, indptr), shape=(N, D + 1))
+
+
+class LeastSquares:
+    """The quadratic function that an M-step maximises: Σ_n [κ_nt w_tᵀx_n − ½ ω_nt (w_tᵀx_n)²] − ½ Σ_d τ_d w_dt².
+
+    At the current weights it has `log_odds` ψ = X W, `omega` ω and `residuals` κ − ω ψ, the gradient by ψ, all N×T.
+    They are allocated once, because allocating them in every step takes longer than filling them. `precisions` are τ,
+    the intercept's last, D+1.
+    """
+
+    def __init__(self, design: Design, topic_count: int, dtype: np.dtype[np.floating]) -> None:
+        shape = design.rows.shape[0], topic_count
+        self.design = design
+        self.log_odds = np.empty(shape, dtype)
+        self.omega: NDArray[np.floating] = np.empty(shape, dtype)
+        self.residuals = np.empty(shape, dtype)
+        self.precisions = np.empty(design.rows.shape[1], dtype)
+        self._image = np.empty(shape, dtype)
+
+    def set_tangent(
+        self,
+        weights: NDArray[np.floating],
+        counts: NDArray[np.floating],
+        shapes: NDArray[np.floating],
+        precisions: NDArray[np.floating],
+    ) -> None:
+        """Set τ, and ψ, ω and residuals of the lower bound on the likelihood that is tight at the weights, (D+1)×T."""
+        self.precisions = precisions
+        self.set_log_odds(weights)
+        polya_gamma_means(counts, self.log_odds, shapes, self.omega, self.residuals)
+
+    def set_log_odds(self, weights: NDArray[np.floating]) -> None:
+        """Set the log odds to those at the weights, (D+1)×T."""
+        sparse.product(self.design.rows, weights, self.log_odds)
+
+    def multiply(self, direction: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T; they overwrite earlier ones, and residuals."""
+        sparse.product(self.design.rows, direction, self._image)
+        return self._image, np.multiply(self.omega, self._image, out=self.residuals)
+
+
+def cg_solve(system: LeastSquares, weights: NDArray[np.floating], steps: int) -> None:
+    """Take conjugate gradient steps on S_t w_t = Xᵀ κ_t from the current weights, for all topics; update the log odds.
+
+    The diagonals of S_t are the preconditioner. No step
+    lowers the quadratic function. The matrices S_t are not formed: a step multiplies X and Xᵀ with matrices of T
+    columns. The residuals are overwritten. Source: [B] (18).
+    """
+    gradient = sparse.product(system.design.columns, system.residuals)
+    gradient -= system.precisions[:, None] * weights
+    for direction, image, lengths in _conjugate_directions(system, gradient, steps):
+        _add_multiples(weights, direction, lengths)
+        _add_multiples(system.log_odds, image, lengths)
+
+
+def cg_sample(
+    system: LeastSquares, random: np.random.Generator, steps: int, right: NDArray[np.floating] | float = 0
+) -> NDArray[np.floating]:
+    """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T, where b is `right`.
+
+    It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ for standard normal ε, ε′ by conjugate gradients; the covariance of
+    the last two terms is S_t. With b = 0 the squares are unbiased estimates of the variances of the weights. It takes
+    fewer `steps` if the relative residual falls below `TOLERANCE`, and overwrites the residuals of the system. Source:
+    G. Papandreou, A. Yuille, Gaussian sampling by local perturbations, NIPS 2010.
+    """
+    dtype = system.omega.dtype
+    shape = (len(system.precisions), system.omega.shape[1])
+    noise = random.standard_normal(system.omega.shape, dtype)
+    noise *= np.sqrt(system.omega)
+    total = sparse.product(system.design.columns, noise) + right
+    total += np.sqrt(system.precisions[:, None]) * random.standard_normal(shape, dtype)
+    sample = np.zeros(shape, dtype)
+    for direction, _, lengths in _conjugate_directions(system, total, steps, TOLERANCE):
+        _add_multiples(sample, direction, lengths)
+    return sample
+
+
+def _conjugate_directions(
+    system: LeastSquares, gradient: NDArray[np.floating], steps: int, tolerance: float = 0
+) -> Iterator[tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]]:
+    """Yield conjugate directions, (D+1)×T, their images under X, N×T, and step lengths, T.
+
+    It stops after `steps`, or when the preconditioned residuals of all topics have fallen to `tolerance` times their
+    initial norm. The gradient is changed in place.
+    """
+    precisions = system.precisions[:, None]
+    diagonal = sparse.product(system.design.squares, system.omega)
+    diagonal += precisions
+    scaled = gradient / diagonal
+    direction = scaled.copy()
+    size = _column_products(gradient, scaled)
+    enough = tolerance**2 * size
+    for step in range(steps):
+        image, weighted = system.multiply(direction)
+        curved = sparse.product(system.design.columns, weighted)
+        curved += precisions * direction
+        curvature = _column_products(direction, curved)
+        # A topic that has converged has no curvature.
+        lengths = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0).astype(gradient.dtype)
+        yield direction, image, lengths
+        if step + 1 == steps:
+            return
+        _add_multiples(gradient, curved, -lengths)
+        np.divide(gradient, diagonal, out=scaled)
+        before = size
+        size = _column_products(gradient, scaled)
+        if (size <= enough).all():
+            return
+        direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
+        direction += scaled
+
+
+def _add_multiples(
+    values: NDArray[np.floating], direction: NDArray[np.floating], lengths: NDArray[np.floating]
+) -> None:
+    """Add lengths[t] times column t of direction to column t of values, in place."""
+    parallel_for(partial(_add_multiples_to_rows, values, direction, lengths), len(values), GRAIN // len(lengths))
+
+
+@compiled
+def _add_multiples_to_rows(
+    values: NDArray[np.floating], direction: NDArray[np.floating], lengths: NDArray[np.floating], start: int, stop: int
+) -> None:
+    for i in range(start, stop):
+        for t in range(len(lengths)):
+            values[i, t] += lengths[t] * direction[i, t]
+
+
+def _column_products(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the inner products of corresponding columns, T, with partial sums added in double precision."""
+    total = np.zeros(left.shape[1])
+    for start in range(0, len(left), BLOCK):
+        rows = slice(start, start + BLOCK)
+        total += np.einsum("dt,dt->t", left[rows], right[rows])
+    return total
+
+
+def cholesky_solve(
+    system: LeastSquares,
+    counts_less_shapes: NDArray[np.floating],
+    weights: NDArray[np.floating],
+    random: np.random.Generator | None = None,
+) -> None:
+    """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
+
+    Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a
+    dense matrix, (D+1)×(D+1); each core has one at a time. It uses ω, but not ψ and the residuals of the system.
+    An S_t without a Cholesky factor raises NumericalError.
+    """
+    design = system.design
+    right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
+    right *= 0.5
+    noise = None if random is None else random.standard_normal(right.shape[::-1])
+    rows = _arrays_of(design.rows)
+    columns = _arrays_of(design.columns)
+
+    def solve_topic(t: int) -> None:
+        matrix = np.zeros((len(weights), len(weights)))
+        _fill_normal_matrix(rows, columns, system.omega[:, t], system.precisions, matrix)
+        if not factorise_lower(matrix):
+            raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
+        weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
+
+    T = right.shape[1]
+    topics_at_once = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
+    for start in range(0, T, topics_at_once):
+        run_parallel(partial(solve_topic, t) for t in range(start, min(start + topics_at_once, T)))
+
+
+def _arrays_of(matrix: csr_array) -> CSR:
+    return matrix.indptr, matrix.indices, matrix.data
+
+
+@compiled
+def _fill_normal_matrix(
+    rows: CSR, columns: CSR, omega: NDArray[np.floating], precisions: NDArray[np.floating], matrix: NDArray[np.float64]
+) -> None:
+    """Add the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), to zeros in double precision."""
+    row_ptr, features, values = rows
+    column_ptr, points, column_values = columns
+    for d in range(len(matrix)):
+        # One row of the matrix at a time, which stays in the cache.
+        row = matrix[d]
+        for e in range(column_ptr[d], column_ptr[d + 1]):
+            n = points[e]
+            scale = float(column_values[e]) * omega[n]
+            for j in range(row_ptr[n], row_ptr[n + 1]):
+                if features[j] > d:
+                    break
+                row[features[j]] += scale * values[j]
+        row[d] += precisions[d]
+
+
+def log_prior(weights: NDArray[np.floating], precisions: NDArray[np.floating]) -> float:
+    """Return Σ_t log N(w_t | 0, Γ), up to a constant that does not depend on W or τ."""
+    squares = np.einsum("dt,dt->d", weights, weights).astype(np.float64)
+    precisions = precisions.astype(np.float64)
+    return float(0.5 * (weights.shape[1] * np.log(precisions).sum() - precisions @ squares))

@@ -1,0 +1,190 @@
+"""Predictions of BMLPL, in closed form, with the activations integrated out over their prior given the features."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.data.features import Features
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import arrays_fit
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
+from xmlgp.models.bmlpl.parameters import ARRAYS
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.training.trained import COUNTS
+
+__all__ = ["BMLPLPredictor"]
+
+#: ψ is clipped to ± this, so that e^ψ and its square are finite in single precision.
+LARGEST_LOG_ODDS = 40
+
+#: For z = v e^ψ up to these values, one, two or three terms of the series of log(1 + z) have a relative error of 7e-6.
+SERIES = (1.35e-5, 4.5e-3, 0.03)
+
+#: Weights above this are processed one by one. They are few, because the weights of a topic sum to one.
+LARGE_WEIGHT = 1e-3
+
+
+class BMLPLPredictor(Predictor):
+    """A trained BMLPL, which scores points ([B] (19)).
+
+    Given activations, p(y_k = 1 | u) = 1 − e^(−λ_k) with the rates λ_k = Σ_t v_kt u_t. With u_t ~ Gamma(r_t, scale
+    e^ψ_t), p(y_k = 1 | x) = 1 − e^(−s_k) with s_k = Σ_t r_t log(1 + v_kt e^ψ_t). The probability has the standard
+    deviation of 1 − e^(−λ) over the activations. The utility is s = −log(1 − p), which gives the same ranking and keeps
+    its precision where p is close to one; its standard deviation is that of the rate λ.
+    """
+
+    def __init__(
+        self,
+        settings: BMLPLSettings,
+        preprocessed: Preprocessed,
+        parameters: Mapping[str, NDArray[Any]],
+        feature_count: int,
+    ) -> None:
+        super().__init__(feature_count, len(parameters["topics"]), settings.dtype)
+        self._preprocessed = preprocessed
+        self._weights = np.ascontiguousarray(parameters["weights"], self.dtype)
+        self._intercepts = np.ascontiguousarray(parameters["intercepts"], self.dtype)
+        self._shapes = np.ascontiguousarray(parameters["shapes"], self.dtype)
+        #: Vᵀ, T×K.
+        self._topics = np.ascontiguousarray(parameters["topics"].T, self.dtype)
+        small_weights = self._topics <= LARGE_WEIGHT
+        large_weights = csr_array(np.where(small_weights, 0, self._topics).T)
+        self._large_weights = large_weights.indptr, large_weights.indices, large_weights.data
+        self._small_weights = np.where(small_weights, self._topics, 0)
+
+    @classmethod
+    def parameters_fit(cls, settings: BMLPLSettings, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
+        """Return whether arrays can be the parameters of such a model; see `Predictor`."""
+        sizes = {"D": D, "K": K}
+        if not arrays_fit(parameters, {ARRAYS: True, COUNTS: None}, sizes):
+            return False
+        # A model that has learned new labels has fewer topics than it would have if trained anew.
+        return 0 < sizes["T"] <= min(settings.topics or K, K)
+
+    def prepare(self, features: Features, output: str, with_std: bool) -> NDArray[np.floating]:
+        """Return e^ψ, the scales of activations, B×T; see `Predictor`."""
+        features = self._preprocessed.weigh(features).sparse.astype(self.dtype, copy=False)
+        log_odds = sparse.product(features, self._weights)
+        log_odds += self._intercepts
+        np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=log_odds)
+        np.exp(log_odds, out=log_odds)
+        return log_odds
+
+    def scores(self, scales: NDArray[np.floating], labels: slice, output: str) -> NDArray[np.floating]:
+        """Return the scores of a block of labels, B×L; see `Predictor`."""
+        topics = np.ascontiguousarray(self._small_weights[:, labels])
+        # For small weights a series suffices, which is a sum of matrix products, except for topics with a large scale.
+        largest = topics.max(axis=1, initial=0)
+        passive = scales * largest
+        active = passive > SERIES[-1]
+        passive[active] = 0
+        terms = np.searchsorted(SERIES, passive.max(initial=0))
+        # Weights relative to the largest of the topic, because powers of the scales could overflow.
+        relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
+        series = self._shapes * passive
+        rates: NDArray[np.floating] = series @ relative
+        power = relative
+        for divisor in (-2, 3)[:terms]:
+            series *= passive
+            power = power * relative
+            rates += (series / divisor) @ power
+        if active.any():
+            _add_large_scales(scales, active, self._shapes, topics, rates)
+        _add_large_weights(scales, self._shapes, *self._large_weights, labels.start, rates)
+        if output == "probability":
+            np.negative(np.expm1(-rates), out=rates)
+        return rates
+
+    def std(self, scales: NDArray[np.floating], labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
+        """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`.
+
+        With z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)), under the prior of the activations
+        Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1).
+        """
+        out = np.empty(labels.shape, scales.dtype)
+        _fill_std(scales, self._shapes, self._topics, labels, output == "probability", out)
+        return out
+
+    def bytes_per_point(self, output: str, with_std: bool) -> int:
+        """Return the memory that scoring takes per point; see `Predictor`."""
+        return 6 * len(self._shapes) * self.dtype.itemsize
+
+
+@compiled
+def _add_large_scales(
+    scales: NDArray[np.floating],
+    active: NDArray[np.bool_],
+    shapes: NDArray[np.floating],
+    topics: NDArray[np.floating],
+    rates: NDArray[np.floating],
+) -> None:
+    for i in range(len(scales)):
+        row = rates[i]
+        for t in range(len(shapes)):
+            if not active[i, t]:
+                continue
+            scale = scales[i, t]
+            shape = shapes[t]
+            topic = topics[t]
+            for k in range(len(row)):
+                row[k] += shape * np.log1p(scale * topic[k])
+
+
+@compiled
+def _add_large_weights(
+    scales: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    indptr: NDArray[np.integer],
+    topics: NDArray[np.integer],
+    weights: NDArray[np.floating],
+    first: int,
+    rates: NDArray[np.floating],
+) -> None:
+    """Add r log(1 + v e^ψ) of the large weights of a block of labels, which starts at `first`."""
+    real = scales.dtype.type
+    start = indptr[first]
+    stop = indptr[first + rates.shape[1]]
+    terms = np.empty(stop - start, scales.dtype)
+    for i in range(len(scales)):
+        row = rates[i]
+        scale = scales[i]
+        for e in range(start, stop):
+            z = scale[topics[e]] * weights[e]
+            # log(1 + z) = 2 artanh(z/(2 + z)), by its series for small arguments.
+            q = z / (real(2) + z)
+            logarithms = real(2) * q * polynomial(q * q, ARTANH_11) if q < real(0.2) else logarithm(real(1) + z)
+            terms[e - start] = shapes[topics[e]] * logarithms
+        for k in range(len(row)):
+            for e in range(indptr[first + k], indptr[first + k + 1]):
+                row[k] += terms[e - start]
+
+
+@compiled
+def _fill_std(
+    scales: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    topics: NDArray[np.floating],
+    labels: NDArray[np.int32],
+    probability: bool,
+    out: NDArray[np.floating],
+) -> None:
+    for i in range(len(scales)):
+        for j in range(labels.shape[1]):
+            k = labels[i, j]
+            rate = 0.0
+            d = 0.0
+            for t in range(len(shapes)):
+                z = float(topics[t, k]) * scales[i, t]
+                if probability:
+                    rate += shapes[t] * np.log1p(z)
+                    d += shapes[t] * np.log1p(z * z / (1 + 2 * z))
+                else:
+                    d += shapes[t] * z * z
+            # Written so that e^(d/2) alone, which could overflow, is not computed.
+            out[i, j] = np.exp(0.5 * d - rate) * np.sqrt(-np.expm1(-d)) if probability else np.sqrt(d)

@@ -1,0 +1,59 @@
+"""Training of BMLPL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.data.features import Features
+from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.models.bmlpl.counts import reveal_labels
+from xmlgp.models.bmlpl.inference import Problem
+from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.runtime.random_streams import Stream, random_stream
+from xmlgp.training.checkpoints import CheckpointWriter
+from xmlgp.training.loop import EpochHook, Loop
+from xmlgp.training.trained import Trained, label_counts
+
+__all__ = ["run_inference", "train"]
+
+
+def train(
+    features: Features,
+    labels: csr_array,
+    preprocessed: Preprocessed,
+    settings: BMLPLSettings,
+    progress: Progress = silent,
+    checkpoints: CheckpointWriter | None = None,
+) -> Trained:
+    """Train BMLPL; see `Model.train`.
+
+    The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
+    (`topic_shares`); and the counts of `xmlgp.training.trained`.
+    """
+    coordinates = preprocessed.inputs(features, settings.dtype)
+    parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
+    return Trained(parameters | label_counts(labels), history)
+
+
+def run_inference(
+    coordinates: Inputs | Selected,
+    labels: csr_array,
+    settings: BMLPLSettings,
+    progress: Progress = silent,
+    after_epoch: EpochHook | None = None,
+    checkpoints: CheckpointWriter | None = None,
+) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
+    """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
+
+    `after_epoch` is that of `Loop.run`.
+    """
+    labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
+    problem = Problem(coordinates, labels, settings)
+    loop = Loop(settings.method.load(), problem, np.random.default_rng(settings.seed))
+    return loop.run(progress, after_epoch, checkpoints)

@@ -1,0 +1,137 @@
+"""The base class of settings: how a field is declared, checked and described."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.untrusted_text import excerpt
+
+__all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "from_text", "in_words", "kind", "setting"]
+
+#: More epochs do not fit into the history.
+EPOCHS_LIMIT = 10**6
+
+#: Largest value of any other integer; a larger one is probably a typing error, and would overflow.
+COUNT_LIMIT = 10**9
+
+
+def setting(
+    default: object, help_text: str, *, preprocess: bool = False, if_unset: str | None = None, **limits: object
+) -> Any:
+    """Return a dataclass field with its help text and limits as metadata.
+
+    Preprocessing depends on the field if `preprocess` is true. `if_unset` describes None, which is not allowed without
+    it. The limits are `choices`, `above`, or `minimum` and `maximum`, which is `COUNT_LIMIT` by default.
+    """
+    largest = None if limits.get("minimum") is None else COUNT_LIMIT
+    limits = {"choices": None, "minimum": None, "maximum": largest, "above": None} | limits
+    about = {"help": help_text, "preprocess": preprocess, "if_unset": if_unset}
+    return dataclasses.field(default=default, metadata=about | limits)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of a model: the base class of a frozen dataclass for each model, with fields made by `setting`.
+
+    `model` is the model's name. SettingsError is raised for a value that is not allowed, with the name and the limits.
+    """
+
+    model: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the value of a setting; each model declares its own."""
+
+    def __post_init__(self) -> None:
+        for spec in dataclasses.fields(self):
+            check(spec, getattr(self, spec.name))
+
+    @classmethod
+    def stored(cls, mapping: dict[str, Any]) -> dict[str, Any]:
+        """Return unchecked settings of a model folder, perhaps of an earlier version, as this version has them."""
+        return mapping
+
+    def mapping(self) -> dict[str, Any]:
+        """Return all settings as a mapping of names to values."""
+        return dict(vars(self))
+
+    def with_model(self) -> dict[str, Any]:
+        """Return the same mapping with the model's name, as `model`, before them."""
+        return {"model": self.model} | self.mapping()
+
+    def for_shape(self, N: int, D: int, K: int) -> Settings:
+        """Return the settings for a data set of this shape: those that are unset because it determines them are set."""
+        return self
+
+    def unused(self) -> dict[str, str]:
+        """Return the settings that have no effect because of others: by name, the one that causes it."""
+        return {}
+
+    def preprocess_part(self) -> dict[str, Any]:
+        """Return the settings that preprocessing depends on, as a mapping."""
+        return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self) if spec.metadata["preprocess"]}
+
+
+def describe(spec: Field[Any]) -> str:
+    """Return the limits of a field in words, for messages: "an integer from 1 to 100"."""
+    meta = spec.metadata
+    if meta["choices"]:
+        return "one of " + ", ".join(meta["choices"])
+    if kind(spec) is bool:
+        return "true or false"
+    if kind(spec) is int:
+        return f"an integer from {meta['minimum']} to {meta['maximum']}"
+    if meta["minimum"] is not None:
+        return f"a number from {meta['minimum']} to {meta['maximum']}"
+    if meta["maximum"] is not None:
+        return f"a number above {meta['above']}, at most {meta['maximum']}"
+    return f"a finite number above {meta['above']}"
+
+
+def kind(spec: Field[Any]) -> type:
+    """Return the type of a field's values: str, int, float or bool."""
+    values: type = (*get_args(spec.type), spec.type)[0]
+    return values
+
+
+def in_words(value: object) -> str:
+    """Return a setting's value as the command line takes it."""
+    if value is None:
+        return "unset"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def from_text(spec: Field[Any], text: str) -> object:
+    """Return the value of a field that a text says; the text itself, which `check` refuses, if it says none."""
+    if kind(spec) is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return kind(spec)(text)
+    except ValueError:
+        return text
+
+
+def check(spec: Field[Any], value: Any) -> None:
+    """Raise SettingsError for a value that a field does not allow."""
+    meta = spec.metadata
+    type_ = kind(spec)
+    if value is None and meta["if_unset"]:
+        return
+    # Python counts True as an integer and JSON writes 1.0 as 1.
+    fits = isinstance(value, type_) or (type_ is float and isinstance(value, int))
+    if isinstance(value, bool) and type_ is not bool:
+        fits = False
+    if meta["choices"]:
+        fits = fits and value in meta["choices"]
+    if fits and meta["minimum"] is not None:
+        fits = meta["minimum"] <= value <= meta["maximum"]
+    if fits and meta["above"] is not None:
+        # Infinity, NaN and integers too large for a float fail as well.
+        fits = meta["above"] < value <= (meta["maximum"] or sys.float_info.max)
+    if not fits:
+        raise SettingsError(f"{spec.name} is {excerpt(value)}, but must be {describe(spec)}")

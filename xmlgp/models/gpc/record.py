@@ -1,0 +1,45 @@
+"""The record of GPC; its training and its predictor are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from xmlgp.data.formats import LIBSVM
+from xmlgp.models.gpc.settings import GPCSettings
+from xmlgp.models.model import Model, late
+from xmlgp.runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from xmlgp.data.dataset import Dataset
+
+__all__ = ["GPC"]
+
+
+def _check_data(dataset: Dataset) -> None:
+    if dataset.K != 1:
+        raise SettingsError(f"gpc is for two classes: the training data must have one label (K is {dataset.K})")
+
+
+def _notes(settings: GPCSettings, dataset: Dataset) -> Iterator[str]:
+    """Yield what a user should know before training."""
+    if dataset.labels.nnz in (0, dataset.N):
+        side = "second" if dataset.labels.nnz else "first"
+        yield f"all training points belong to the {side} class"
+
+
+GPC = Model(
+    settings=GPCSettings,
+    summary="Gaussian-process classification into two classes, for data with one label",
+    preprocess=late("xmlgp.features.pipeline:standardise_features"),
+    train=late("xmlgp.models.gpc.train:train"),
+    load_predictor=lambda: resolve_name("xmlgp.models.gpc.predictor:GPCPredictor"),
+    epoch="iteration",
+    papers="[I]",
+    check_data=_check_data,
+    data_format=LIBSVM,
+    notes=_notes,
+    unset=late("xmlgp.models.gpc.train:values_of_unset"),
+    review=late("xmlgp.models.gpc.train:review"),
+)

@@ -1,0 +1,312 @@
+"""What is chosen on points that are held out of training, in a stage: the pool with neighbours, and the calibration."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from xmlgp.metrics.intervals import Interval, differences, intervals
+from xmlgp.metrics.probabilities import top_calibration_statistics
+from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
+from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
+from xmlgp.models.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
+from xmlgp.neighbours.choice import DEFAULT, choose, choose_texts
+from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
+from xmlgp.neighbours.label_texts import TextEvidence, default_fit, text_parameters
+from xmlgp.neighbours.predictions import EXACT_LABELS, NeighbourPredictions, Neighbours, scaled_words
+from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
+from xmlgp.runtime.errors import NumericalError
+from xmlgp.runtime.random_streams import Stream, random_stream
+from xmlgp.training.inference import Inference
+from xmlgp.training.minibatches import hold_out
+from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut, label_counts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from xmlgp.models.mlgpf.method import Parameters, Problem
+    from xmlgp.models.mlgpf.settings import MLGPFSettings
+
+__all__ = ["CALIBRATION_MOST", "HeldOutChoices", "calibration_points", "without_labels_of"]
+
+#: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
+HELD_OUT_LEAST = 10
+
+#: Share of the points that is held out.
+CALIBRATION_SHARE = 0.05
+
+#: Least number of held-out points, unless they are more than `LARGEST_SHARE` of all.
+CALIBRATION_LEAST = 400
+
+#: Greatest number of held-out points. The coefficients of 1000 points have an error of about 0.005 in probabilities
+#: near one half.
+CALIBRATION_MOST = 2000
+
+#: Largest share of the points that is held out.
+LARGEST_SHARE = 0.1
+
+#: Labels of highest utility without neighbours of each point, among which and those of neighbours the pool is chosen.
+CANDIDATES = 20
+
+#: Most pairs of points and labels that are scored to find the best labels of all: that takes a few seconds.
+MOST_RANKED = 10**8
+
+
+def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the points that training does not hold out, and those that it does, in ascending order, given Y, N×K.
+
+    None are held out if too few would have labels, or if the settings turn calibration off.
+    """
+    N = labels.shape[0]
+    share = 0.0
+    if settings.calibration and N:
+        share = min(max(CALIBRATION_SHARE, CALIBRATION_LEAST / N), CALIBRATION_MOST / N, LARGEST_SHARE)
+    # Its own random stream: what training draws does not depend on whether points are held out.
+    trained, held_out = hold_out(N, share, random_stream(settings.seed, Stream.HELD_OUT))
+    return (trained, held_out) if _can_judge(labels[held_out]) else (np.arange(N), held_out[:0])
+
+
+def _can_judge(labels: csr_array) -> bool:
+    """Return whether enough held-out points, with these labels, have any."""
+    return int(np.count_nonzero(np.diff(labels.indptr))) >= HELD_OUT_LEAST
+
+
+def without_labels_of(labels: csr_array, points: NDArray[np.int64]) -> csr_array:
+    """Return Y with no labels for some points, N×K."""
+    kept = np.ones(labels.shape[0], bool)
+    kept[points] = False
+    result = labels.copy()
+    result.data &= np.repeat(kept, np.diff(labels.indptr))
+    result.eliminate_zeros()
+    return result
+
+
+class Ranked(NamedTuple):
+    """The R highest probabilities of held-out points, before calibration, n×R, and 1 where the points have the labels.
+
+    They are what the calibration is fitted to.
+    """
+
+    probabilities: NDArray[np.float32]
+    correct: NDArray[np.uint8]
+
+
+class HeldOutStage(Inference):
+    """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
+
+    Labels that no training point has are missed, as they are in new points, so the points that have only such labels
+    count: without them probabilities would be too high.
+    """
+
+    def __init__(self, problem: Problem, held_out: NDArray[np.int64]) -> None:
+        self._problem = problem
+        self._features = problem.features[held_out]
+        self._labels = problem.labels[held_out]
+        shape = self._labels.shape[0], min(RANKS, self._labels.shape[1])
+        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
+
+    def place(self, epoch: int) -> dict[str, str]:
+        """Return nothing."""
+        return {}
+
+    def _rank(self, parameters: Parameters, points: slice = slice(None)) -> csr_array:
+        """Return the probabilities of the `RANKS` first labels of points, n×K, by a model, in order."""
+        predictor = self._predictor(parameters)
+        blocks = [block.matrix for block in predictor.top(self._features[points], RANKS, "probability")]
+        probabilities = csr_array(vstack(blocks, "csr"))
+        if not np.isfinite(probabilities.data).all():
+            raise NumericalError("a probability of a held-out point is not finite")
+        return probabilities
+
+    def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
+        problem = self._problem
+        return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
+
+    def _keep(self, ranked: csr_array) -> None:
+        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`."""
+        entries = points_of(ranked), ranks_of(ranked)
+        self._ranked.probabilities[...] = MISSING
+        self._ranked.correct[...] = 0
+        self._ranked.probabilities[entries] = ranked.data
+        self._ranked.correct[entries] = are_true(ranked, self._labels)
+
+
+class HeldOutChoices(HeldOutStage):
+    """A stage of one step that makes choices on held-out points.
+
+    It chooses the kernel of the regression on neighbours and its weight in the pool, and fits the calibration. Later
+    stages may train on these points. Label weights on features that only held-out points have count as zero meanwhile,
+    because a new point has no weights on features that are new to a label.
+
+    If the held-out points are too few to judge, or there are none, the choices are `DEFAULT`, and there is no
+    calibration. `split` are the points that training uses, and those that are held out. `current_parameters` returns
+    the parameters of the model so far; `has_neighbours` says whether utilities are pooled with neighbours.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        split: tuple[NDArray[np.int64], NDArray[np.int64]],
+        current_parameters: Callable[[], Parameters],
+        has_neighbours: bool = False,
+    ) -> None:
+        self._trained, held_out = split
+        self._seen_labels = without_labels_of(problem.labels, held_out)
+        super().__init__(problem, held_out)
+        self._current_parameters = current_parameters
+        self._has_neighbours = has_neighbours
+        seen = label_counts(self._seen_labels)[COUNTED] > 0
+        self._judges = bool(np.count_nonzero(self._labels @ seen.astype(np.int32)) >= HELD_OUT_LEAST)
+        #: Whether there is a calibration, and its coefficients.
+        self._calibrates = np.zeros(1, bool)
+        self._coefficients = np.zeros(len(IDENTITY))
+        #: The numbers of `Choices`.
+        self._choices = DEFAULT.values()
+        #: The numbers of `Recall`.
+        self._recall = np.array([1.0, 0.0])
+        #: c, z₀ and u of the texts of labels.
+        self._text_fit = default_fit(len(self._trained))
+        #: The numbers of `HeldOut`; zeros if nothing is measured.
+        self._measures = np.zeros(len(MEASURED))
+        self._intervals = np.zeros((INTERVALS, 2))
+
+    def step(self, epoch: int, done: int) -> None:
+        """Choose; NumericalError if a probability is not finite."""
+        parameters = self._current_parameters()
+        if not self._judges:
+            return
+        with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
+            if self._has_neighbours:
+                neighbours = self._neighbours(self._trained, parameters)
+                neighbours = neighbours._replace(choices=self._choose(parameters, neighbours))
+                self._choices[:] = neighbours.choices.values()
+                parameters = parameters | label_counts(self._seen_labels) | neighbours.parameters()
+                self._recall[:] = 1, self._measured_recall(parameters)
+                parameters[RECALL] = self._recall
+                if self._problem.label_texts:
+                    self._text_fit[:] = self._choose_texts(parameters, neighbours)
+                    parameters |= self._texts(neighbours)
+            ranked = self._rank(parameters)
+            self._coefficients[:] = self._calibrate(ranked)
+            self._measure(ranked)
+        self._calibrates[:] = True
+
+    def _measured_recall(self, parameters: Parameters) -> float:
+        """Return the share of the best labels that are of the nearest points or frequent; 0 where labels are few."""
+        K = self._labels.shape[1]
+        if K <= EXACT_LABELS:
+            return 0.0
+        points = slice(max(1, MOST_RANKED // K))
+        exact = self._rank(parameters, points)
+        exact.data[ranks_of(exact) >= BEST] = 0
+        exact.eliminate_zeros()
+        found = self._rank(parameters | {RECALL: np.ones(2)}, points)
+        found.data[ranks_of(found) >= BEST] = 0
+        found.eliminate_zeros()
+        return float(are_true(exact, found.astype(bool)).mean())
+
+    def _choose(self, parameters: Parameters, neighbours: Neighbours) -> Choices:
+        """Return the choices of highest precision, given a model without neighbours, and the training points."""
+        counts = label_counts(self._seen_labels)[COUNTED]
+        predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
+        predictor = self._predictor(parameters)
+        ranked = [np.empty((self._features.N, 0), np.int32)]
+        if self._labels.shape[1] * self._features.N <= MOST_RANKED:
+            ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
+        points = self._problem.preprocessed.weigh(self._features)
+        moments = functools.partial(predictor.moments_of, self._features)
+        return choose(predictions, points, self._labels, np.concatenate(ranked), moments, counts)
+
+    def _choose_texts(self, parameters: Parameters, neighbours: Neighbours) -> NDArray[np.float64]:
+        """Return what is chosen for the texts of labels, given a model without them, and the training points."""
+        counts = parameters[COUNTED]
+        predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
+        predictor = self._predictor(parameters)
+        ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
+        points = self._problem.preprocessed.weigh(self._features)
+        moments = functools.partial(predictor.moments_of, self._features)
+        # As if all had points, since held-out points choose the weight of those that have.
+        texts = TextEvidence(self._texts(neighbours), np.maximum(counts, 1))
+        return choose_texts(texts, predictions, points, self._labels, np.concatenate(ranked), moments, counts)
+
+    def _texts(self, neighbours: Neighbours) -> Parameters:
+        """Return the texts of labels by parameter name; none if there are none."""
+        texts = self._problem.label_texts
+        if texts is None:
+            return {}
+        return text_parameters(texts, neighbours.words.rows, self._text_fit)
+
+    def _neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Neighbours:
+        """Return the index of some training points."""
+        problem = self._problem
+        features = problem.coordinates.weighted(points)
+        words = scaled_words(features.sparse, word_scales(parameters, features.D))
+        neighbours = Neighbours.build(words, problem.labels[points], Choices.of(self._choices), features.dense)
+        return neighbours._replace(recall=Recall(*self._recall.tolist()))
+
+    def _calibrate(self, ranked: csr_array) -> NDArray[np.float64]:
+        """Return the coefficients of the `Calibration` of these probabilities."""
+        self._keep(ranked)
+        return fit_calibration(*self._ranked).coefficients
+
+    def _measure(self, ranked: csr_array) -> None:
+        """Keep the numbers of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
+        p, correct = self._ranked
+        calibrated = np.empty_like(p)
+        for half in range(2):
+            calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
+        entries = points_of(ranked), ranks_of(ranked)
+        measures = ranking_statistics(ranked, self._labels)
+        statistics = {f"P@{k}": measures[f"P@{k}"] for k in (1, 3, 5)}
+        before, after = (
+            top_calibration_statistics(
+                csr_array((q[entries], ranked.indices, ranked.indptr), ranked.shape), self._labels, (5,)
+            )
+            for q in (p, calibrated)
+        )
+        statistics |= {"before": before["ECE@5"], "after": after["ECE@5"]}
+        self._measures[:] = len(p), *(statistic.value for statistic in statistics.values())
+        gain = differences(before, after)["ECE@5"].interval
+        self._intervals[:] = *intervals(statistics).values(), gain
+
+    @property
+    def measured(self) -> HeldOut | None:
+        """What was measured, or None."""
+        points, *measures = self._measures.tolist()
+        if not points:
+            return None
+        return HeldOut(int(points), *measures)._replace(intervals=_pairs(self._intervals))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that the step changes, by name."""
+        arrays = {
+            "calibrates": self._calibrates,
+            "calibration": self._coefficients,
+            "measures": self._measures,
+            "intervals": self._intervals,
+            "choices": self._choices,
+            "recall": self._recall,
+            "text_fit": self._text_fit,
+            **self._ranked._asdict(),
+        }
+        return {f"held_out.{name}": array for name, array in arrays.items()}
+
+    def parameters(self, epochs: int) -> Parameters:
+        """Return what joins the model, by parameter name; a resumed run fits it here."""
+        parameters: Parameters = {}
+        if self._calibrates:
+            parameters["calibration"] = self._coefficients
+        if self._has_neighbours:
+            every = np.arange(self._problem.labels.shape[0])
+            neighbours = self._neighbours(every, self._current_parameters())
+            parameters |= neighbours.parameters() | self._texts(neighbours)
+        return parameters
+
+
+def _pairs(ends: NDArray[np.float64]) -> tuple[Interval, ...]:
+    """Return intervals, given the ends of each, n×2."""
+    return tuple(Interval(*pair) for pair in ends.tolist())

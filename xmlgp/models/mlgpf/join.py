@@ -1,0 +1,53 @@
+"""New points join the index of a trained model; nothing is trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xmlgp.features.pipeline import check_magnitudes, weighting_of_counts
+from xmlgp.features.weighting import count_points, sizes_of
+from xmlgp.models.mlgpf.predictor import COUNTED, word_scales
+from xmlgp.neighbours.predictions import Neighbours, scaled_words
+from xmlgp.training.trained import label_counts
+
+if TYPE_CHECKING:
+    from xmlgp.data.dataset import Dataset
+    from xmlgp.features.pipeline import Preprocessed
+    from xmlgp.models.mlgpf.method import Parameters
+    from xmlgp.models.mlgpf.settings import MLGPFSettings
+
+__all__ = ["join"]
+
+
+def join(
+    settings: MLGPFSettings, preprocessed: Preprocessed, parameters: Parameters, points: Dataset
+) -> tuple[Preprocessed, Parameters] | None:
+    """Return the preprocessing and the parameters of a model whose index new points have joined.
+
+    None if the model has no index. The points may have more features and labels than the model. What is trained is the
+    same arrays as before: it does not know the new features and labels.
+    """
+    neighbours = Neighbours.of(parameters, points.D, points.K)
+    if neighbours is None:
+        return None
+    preprocessed = _extended(preprocessed, settings.weighting, points, neighbours.labels.shape[0] + points.N)
+    weighted = preprocessed.weigh(points.features)
+    # Training on all of these points would refuse them, too.
+    check_magnitudes([sizes_of(weighted.sparse)], "train with another weighting")
+    words = scaled_words(weighted.sparse, word_scales(parameters, points.D))
+    counts = label_counts(points.labels)
+    counts[COUNTED][: len(parameters[COUNTED])] += parameters[COUNTED]
+    joined = neighbours.extended(words, points.labels, weighted.dense)
+    return preprocessed, parameters | joined.parameters() | counts
+
+
+def _extended(preprocessed: Preprocessed, weighting: str, points: Dataset, N: int) -> Preprocessed:
+    """Return preprocessing that weights new features by how many of N points have them; earlier ones as before."""
+    idf = preprocessed.weighting.idf
+    if idf is None or len(idf) == points.D:
+        return preprocessed
+    counts = count_points(points.features.sparse)[len(idf) :]
+    more = weighting_of_counts(weighting, N, counts).idf
+    return preprocessed._replace(weighting=preprocessed.weighting._replace(idf=np.concatenate([idf, more])))

@@ -1,0 +1,95 @@
+"""What a training method of MLGPF has to provide, and what its stages train on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.linear_algebra.array_groups import ArrayGroup
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.runtime.work import THIS_MACHINE, Work
+
+if TYPE_CHECKING:
+    from xmlgp.data.features import Features
+    from xmlgp.features.inputs import Inputs, Selected
+    from xmlgp.features.pipeline import Preprocessed
+    from xmlgp.gp.bound import Batch, Bound
+    from xmlgp.gp.inducing import InducingPrediction
+    from xmlgp.gp.weight_space import WeightSpacePrediction
+    from xmlgp.models.mlgpf.settings import MLGPFSettings
+    from xmlgp.models.mlgpf.stochastic import Stochastic
+    from xmlgp.neighbours.label_texts import TextWords
+    from xmlgp.training.inference import Inference
+
+__all__ = ["MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
+
+#: The parameters of a model by name.
+Parameters: TypeAlias = dict[str, NDArray[Any]]
+
+#: A function that returns the minibatch of some rows, given a random generator for its negatives.
+MakeBatch: TypeAlias = "Callable[[NDArray[np.int64], np.random.Generator], Batch]"
+
+
+class Problem(NamedTuple):
+    """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them.
+
+    `label_texts` may also be of labels that no point has, whose numbers are K and more.
+    """
+
+    settings: MLGPFSettings
+    features: Features
+    labels: csr_array
+    preprocessed: Preprocessed
+    coordinates: Inputs
+    work: Work = THIS_MACHINE
+    progress: Progress = silent
+    label_texts: TextWords | None = None
+
+
+class MLGPFMethod(Protocol):
+    """One way to train the latent functions of MLGPF, made from its settings; an entry of `METHODS` names it.
+
+    The stochastic steps change parameters of their own, such as whitened ones; `trained` converts them to those of a
+    model.
+    """
+
+    settings: MLGPFSettings
+    #: Whether the model may have label weights.
+    has_label_weights: ClassVar[bool]
+
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
+        """Return the `Inputs` of training points, given X as read."""
+
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels."""
+
+    def start(
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
+    ) -> tuple[Bound, Parameters]:
+        """Return the bound and its initial parameters, given the points to train on and the initial A or Z."""
+
+    def later_stages(
+        self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
+    ) -> Sequence[Inference]:
+        """Return the stages after the stochastic steps, which train on the points `trained`."""
+
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
+        """Return the bound for minibatches of some points."""
+
+    def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
+        """Return the parameters of a trained model, given those that steps change."""
+
+    def predict(self, parameters: Parameters) -> InducingPrediction | WeightSpacePrediction:
+        """Return the latent functions of a trained model."""
+
+    @property
+    def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
+        """The arrays of the latent functions of a model; whether it must have them, see `arrays_fit`."""

@@ -1,0 +1,29 @@
+"""The record of MLGPF; its training and its predictor are imported when they are used."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
+from xmlgp.models.model import Model, late
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["MLGPF"]
+
+
+MLGPF = Model(
+    settings=MLGPFSettings,
+    summary="Gaussian-process factor model",
+    preprocess=late("xmlgp.features.pipeline:find_inducing_inputs"),
+    train=late("xmlgp.models.mlgpf.train:train"),
+    load_predictor=lambda: resolve_name("xmlgp.models.mlgpf.predictor:MLGPFPredictor"),
+    takes_dense=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
+    takes_label_texts=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
+    unset=late("xmlgp.models.mlgpf.train:values_of_unset"),
+    papers="[S] and [L]",
+    join=late("xmlgp.models.mlgpf.join:join"),
+    on_cluster=True,
+)

@@ -1,0 +1,163 @@
+"""The record that describes a model to the rest of xmlgp."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.plurals import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from xmlgp.data.dataset import Dataset
+    from xmlgp.data.features import Features
+    from xmlgp.features.pipeline import Preprocessed
+    from xmlgp.models.fields import Settings
+    from xmlgp.prediction.predictor import Predictor
+    from xmlgp.runtime.progress import Progress
+    from xmlgp.runtime.work import Work
+    from xmlgp.training.checkpoints import CheckpointWriter
+    from xmlgp.training.trained import Trained
+
+__all__ = ["Model", "Topic", "late"]
+
+
+class Train(Protocol):
+    """A function that trains a model. Settings, here and below, are those of the model's class."""
+
+    def __call__(
+        self,
+        features: Features,
+        labels: csr_array,
+        preprocessed: Preprocessed,
+        settings: Any,
+        progress: Progress = ...,
+        checkpoints: CheckpointWriter | None = ...,
+    ) -> Trained:
+        """Return the trained model."""
+
+
+def _nothing(*arguments: object) -> tuple[()]:
+    """Return no lines."""
+    return ()
+
+
+def _none(*arguments: object) -> None:
+    """Return None."""
+
+
+class Topic(NamedTuple):
+    """A topic, or several that are joined: its share in the positive labels, and its labels of highest weight.
+
+    The number counts from 0. The shares of all topics sum to 1. The highest label is the first, equal ones are in the
+    order of labels; weights are probabilities in the topic. `joined` are the numbers of the topics that are joined, of
+    which `number` has the highest share; of a topic by itself it is only that.
+    """
+
+    number: int
+    share: float
+    labels: list[int]
+    weights: list[float]
+    joined: list[int]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A kind of model, as the commands, the estimators and the model folder see it.
+
+    A new model is one package with such a record, and one line in `xmlgp.models.table`. Features are `Features`, N×D,
+    labels a csr_array of bool, N×K; parameters are a mapping of names to arrays.
+    """
+
+    #: Its subclass of `Settings`, which has the model's name as `model`.
+    settings: type[Settings]
+    #: For the help of `--model`.
+    summary: str
+    #: `(features, settings, progress)` → `Preprocessed`.
+    preprocess: Callable[..., Preprocessed]
+    train: Train
+    #: Returns its subclass of `Predictor`.
+    load_predictor: Callable[[], type[Predictor]]
+    #: What training maximises: the key in each epoch of a history.
+    objective: str = "bound"
+    #: The name of a pass over the data.
+    epoch: str = "epoch"
+    #: `(settings)` → passes of the beginning that are not in the model.
+    burn_in: Callable[[Any], int] = lambda settings: 0
+    #: `(dataset)` raises SettingsError for data that the model cannot be trained on.
+    check_data: Callable[[Dataset], object] = _nothing
+    #: `(settings)` → whether points may have dense features.
+    takes_dense: Callable[[Any], bool] = lambda settings: False
+    #: `(settings)` → whether labels may have texts; `train` then takes `label_texts`.
+    takes_label_texts: Callable[[Any], bool] = lambda settings: False
+    #: The format of data files that this model is the default for.
+    data_format: str | None = None
+    #: `(settings, dataset)` → sentences to show before training.
+    notes: Callable[[Any, Dataset], Iterable[str]] = _nothing
+    #: `(settings, N, D, K)` → the values that unset settings have for data of this shape, by name.
+    unset: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
+    #: `(settings, description of the model folder)` → sentences to show after training.
+    review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
+    #: The letters of its papers in docs/models/index.md: "[B]".
+    papers: str = ""
+    #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
+    topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
+    #: `(settings, preprocessed, parameters, points)` → the preprocessing and the parameters of a model that new points
+    #: (`Dataset`) have joined without training; None if they cannot.
+    join: Callable[..., tuple[Preprocessed, dict[str, NDArray[Any]]] | None] = _none
+    #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
+    on_cluster: bool = False
+
+    @property
+    def name(self) -> str:
+        """The model's name, in commands, recipes and model folders."""
+        return self.settings.model
+
+    def check_dense(self, settings: Settings, dataset: Dataset) -> None:
+        """Raise SettingsError if points have dense features that a model with these settings cannot use."""
+        if dataset.features.dense is not None and not self.takes_dense(settings):
+            raise SettingsError(
+                "dense features need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are "
+                "its defaults"
+            )
+
+    def work_options(self, work: Work) -> dict[str, Work]:
+        """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.
+
+        A SettingsError is raised if a cluster is given to a model that cannot use it.
+        """
+        if not work.is_cluster:
+            return {}
+        if not self.on_cluster:
+            raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
+        return {"work": work}
+
+    def epochs(self, entry: Mapping[str, Any]) -> str:
+        """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".
+
+        An entry of a sweep over the labels has its number as `sweep`: "8 epochs and 2 sweeps over the labels".
+        """
+        sweeps = entry.get("sweep", 0)
+        text = counted(entry["epoch"] - sweeps, self.epoch)
+        return f"{text} and {counted(sweeps, 'sweep')} over the labels" if sweeps else text
+
+    def objective_at(self, entry: Mapping[str, Any]) -> str:
+        """Return the objective of an entry of a history, in words: "bound -33136.6"."""
+        return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
+
+
+def late(name: str) -> Callable[..., Any]:
+    """Return a function that calls the one of a name, "module:function", whose module is imported by the first call.
+
+    The table of models is read by every command.
+    """
+
+    def call(*arguments: object, **options: object) -> Any:
+        return pkgutil.resolve_name(name)(*arguments, **options)
+
+    return call

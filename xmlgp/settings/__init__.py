@@ -1,1 +1,0 @@
-"""How settings are declared, checked and described; each model declares its own."""
