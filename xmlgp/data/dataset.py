@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features, Rows, row_blocks, stack_rows
+from xmlgp.data.features import Features, Rows, array_blocks, stack_rows
 from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack", "widened"]
@@ -78,7 +78,7 @@ class Dataset:
         dense = self.features.dense
         if dense is not None:
             digest.update(repr(dense.shape[1]).encode())
-            for rows in row_blocks(dense):
+            for rows in array_blocks(dense):
                 digest.update(np.ascontiguousarray(dense[rows], "<f8" if dense.dtype == np.float64 else "<f4").data)
         return digest.hexdigest()
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features, row_blocks
+from xmlgp.data.features import Features, array_blocks
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 from xmlgp.runtime.plurals import counted
@@ -61,7 +61,7 @@ def read_dense(dense: Any, data: str) -> DenseRows | None:
     with np.errstate(over="ignore"):
         if array.dtype not in TYPES:
             array = array.astype(np.float32)
-        for rows in row_blocks(array):
+        for rows in array_blocks(array):
             finite = np.isfinite(array[rows].astype(np.float32))
             if not finite.all():
                 row, column = np.argwhere(~finite)[0].tolist()

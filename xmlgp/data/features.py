@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-__all__ = ["Features", "Rows", "row_blocks", "stack_rows"]
+from xmlgp.runtime.blocks import row_blocks
 
-#: About how many numbers each of the `row_blocks` of an array has.
+__all__ = ["Features", "Rows", "array_blocks", "stack_rows"]
+
+#: About how many numbers each of the `array_blocks` of an array has.
 BLOCK = 1 << 22
 
 #: Some rows of a matrix: a slice, their indices, or a boolean for each.
@@ -68,12 +70,10 @@ class Features:
         return Features(stack_rows([part.sparse for part in parts]), np.concatenate(dense) if dense else None)
 
 
-def row_blocks(array: NDArray[Any]) -> Iterator[slice]:
-    """Yield slices of consecutive rows of an array, N×E, that have about `BLOCK` numbers each."""
+def array_blocks(array: NDArray[Any]) -> list[slice]:
+    """Return slices of consecutive rows of an array, N×E, that have about `BLOCK` numbers each."""
     N, E = array.shape
-    step = max(1, BLOCK // max(1, E))
-    for start in range(0, N, step):
-        yield slice(start, min(start + step, N))
+    return row_blocks(N, max(1, BLOCK // max(1, E)))
 
 
 def stack_rows(matrices: Sequence[csr_array]) -> csr_array:

@@ -22,6 +22,7 @@ from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import Indices, empty_numbers, number_values, reason_of, repeated, row_of, scan_repository
 from xmlgp.data.streams import open_input, open_output
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
@@ -109,8 +110,8 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Prog
     N = dataset.N
     with open_output(path) as stream, progress(f"writing {os.path.basename(path)}", total=N, unit=" points") as bar:
         stream.write(b"%d %d %d\n" % dataset.shape)
-        for start in range(0, N, ROWS_PER_WRITE):
-            block = dataset.rows(slice(start, start + ROWS_PER_WRITE))
+        for rows in row_blocks(N, ROWS_PER_WRITE):
+            block = dataset.rows(rows)
             if not np.isfinite(block.features.sparse.data).all():
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write("".join(_format_lines(block)).encode())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import row_blocks
+from xmlgp.data.features import array_blocks
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.neighbours.hyperparameters import Kernel
 from xmlgp.neighbours.search import PointIndex, all_products, chosen_products
@@ -36,7 +36,7 @@ class DenseFeatures(NamedTuple):
         """Return dense features of other points in the same way, moved into the range of their type."""
         result: NDArray[np.floating] = np.empty(dense.shape, dtype)
         limit = float(np.finfo(dtype).max)
-        for rows in row_blocks(dense):
+        for rows in array_blocks(dense):
             values = (dense[rows] - self.center) / self.width
             result[rows] = np.clip(values, -limit, limit)
         return result
@@ -54,7 +54,7 @@ def standardise(dense: NDArray[Any]) -> DenseFeatures:
     # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
     start = dense[0].astype(np.float64)
     sums = np.zeros((2, dense.shape[1]))
-    for rows in row_blocks(dense):
+    for rows in array_blocks(dense):
         deviations = dense[rows] - start
         sums += deviations.sum(axis=0), np.square(deviations).sum(axis=0)
     mean, square = sums / len(dense)
