@@ -22,8 +22,8 @@ def test_a_trained_model_is_described(model):
     description = ModelFolder("model").description
     first, data, training, *rest = run("show", "model").stdout.splitlines()
     assert first == f"model: mlgpf, trained, written by xmlgp {__version__}"
-    assert data == f"data      N 40, D 25, K 7, fingerprint {description['data']['fingerprint'][:12]}"
-    assert training.startswith("training  2 epochs and 2 sweeps over the labels, ")
+    assert data == "data        40 points, 25 features, 7 labels"
+    assert training.startswith("training    2 epochs and 2 sweeps over the labels, ")
     lines = [line.split(maxsplit=1) for line in rest]
     assert ["factors", "3"] in lines
     assert ["optimiser", "adagrad (default)"] in lines
@@ -39,8 +39,8 @@ def test_neighbours_and_texts_of_labels_are_described(workdir):
     assert run("train", "notes.jsonl", "notes", "--label-texts", "texts.tsv", *SMALL, "-q").exit_code == 0
     lines = run("show", "notes").stdout.splitlines()
     # Too few points are held out to choose.
-    assert f"nearest   {in_words(DEFAULT.values(), np.zeros(2))}" in lines
-    assert "texts     of 3 labels; 1 label without points" in lines
+    assert f"nearest     {in_words(DEFAULT.values(), np.zeros(2))}" in lines
+    assert "texts       of 3 labels; 1 label without points" in lines
 
 
 @pytest.mark.parametrize("name", ["parameters.neighbours.choices", "parameters.neighbours.recall"])

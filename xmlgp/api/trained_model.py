@@ -25,6 +25,7 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models.fields import Settings
 from xmlgp.models.model import Topic
 from xmlgp.models.table import MODELS
+from xmlgp.neighbours.hyperparameters import CHOICES, RECALL, in_words
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.runtime.errors import ModelFolderError, UsageError, memory_errors_reported
 from xmlgp.runtime.plurals import counted
@@ -34,6 +35,7 @@ from xmlgp.training.trained import HeldOut
 
 __all__ = [
     "TrainedModel",
+    "describe",
     "held",
     "load",
     "named_arrays",
@@ -47,6 +49,9 @@ __all__ = [
     "stored_preprocessing",
     "write_model",
 ]
+
+#: What N, D and K count.
+NOUNS = ("point", "feature", "label")
 
 #: What the names of arrays begin with that only models of earlier versions have.
 FORMER = ("label_index.", "regression.")
@@ -135,11 +140,35 @@ class TrainedModel:
             write_model(self, path)
 
     def __repr__(self) -> str:
-        sizes = [counted(self.data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
-        return f"<{self.settings.model.upper()} model of {', '.join(sizes)}{f', in {self}' if self.folder else ''}>"
+        where = f", in {self}" if self.folder else ""
+        return f"<{self.settings.model.upper()} model of {describe(self)['data']}{where}>"
 
     def __str__(self) -> str:
         return str(self.folder.path) if self.folder else "the model"
+
+
+def describe(model: TrainedModel) -> dict[str, str]:
+    """Return what a model is, for people: its data, its training and what was measured, each a word and a text."""
+    record = MODELS[model.settings.model]
+    last = model.history[-1]
+    sizes = (counted(model.data[letter], noun) for letter, noun in zip("NDK", NOUNS, strict=True))
+    rows = {
+        "data": ", ".join(sizes),
+        "training": f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}",
+    }
+    if model.held_out:
+        rows["precision"] = model.held_out.precision(model.data["K"])
+        rows["calibration"] = model.held_out.reliability()
+    if CHOICES in model.parameters:
+        rows["nearest"] = in_words(model.parameters[CHOICES], model.parameters[RECALL])
+    if model.numbered_texts:
+        labels = np.unique(model.numbered_texts.labels)
+        without = int(np.count_nonzero(model.parameters["statistics.labels"][labels] == 0))
+        rows["texts"] = f"of {counted(len(labels), 'label')}; {counted(without, 'label')} without points"
+    if model.learned:
+        first, *later = model.learned
+        rows["learned"] = f"{', '.join(counted(batch['N'], 'point') for batch in later)} after {first['N']}"
+    return rows
 
 
 def write_model(

@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterator
 
 import click
-import numpy as np
 
 from xmlgp.api.interrupted import InterruptedRun
-from xmlgp.api.trained_model import open_topics
+from xmlgp.api.trained_model import describe, open_model, open_topics
 from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models.table import MODELS, settings_in_words
-from xmlgp.neighbours.hyperparameters import CHOICES, RECALL, in_words
+from xmlgp.models.table import settings_in_words
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import escape
@@ -60,43 +58,15 @@ def show(model: str, as_json: bool, topics: bool) -> None:
 
 def _description(folder: ModelFolder, run: str) -> Iterator[str]:
     description = folder.description
-    data = description["data"]
-    record = MODELS[folder.settings.model]
     yield f"{folder.path}: {folder.settings.model}, {folder.stage}, written by {description['written_by']}"
-    yield f"data      {', '.join(f'{name} {data[name]}' for name in 'NDK')}, fingerprint {data['fingerprint'][:12]}"
-    if history := description.get("history"):
-        last = history[-1]
-        yield f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}"
-    if held_out := folder.held_out:
-        yield f"measured  {held_out.precision(data['K'])}"
-        yield f"          {held_out.reliability()}"
-    yield from _neighbours(folder)
-    if learned := description.get("learned"):
-        yield f"learned   {', '.join(counted(batch['N'], 'point') for batch in learned[1:])} after {learned[0]['N']}"
-    if run:
-        yield f"run       {run}"
+    rows = describe(open_model(folder)) if folder.stage == "trained" else {}
+    for word, text in (rows | ({"run": run} if run else {})).items():
+        yield f"{word:12}{text}"
     yield "settings"
-    texts = settings_in_words(folder.settings, data)
+    texts = settings_in_words(folder.settings, description["data"])
     unused = folder.settings.unused()
     for name, text in texts.items():
         yield f"  {name:20}{text}" + (f" (no effect with {unused[name]})" if name in unused else "")
-
-
-def _neighbours(folder: ModelFolder) -> list[str]:
-    """Return what a model says of the regression on neighbours and of the texts of labels, if it has them."""
-    names = CHOICES, RECALL, "statistics.labels", "label_texts.labels"
-    choices, recall, counts, of_texts = (folder.array(f"parameters.{name}") for name in names)
-    if choices is None or recall is None or counts is None:
-        return []
-    try:
-        lines = [f"nearest   {in_words(choices, recall)}"]
-        if of_texts is not None:
-            labels = np.unique(of_texts)
-            only = int(np.count_nonzero(counts[labels] == 0))
-            lines.append(f"texts     of {counted(len(labels), 'label')}; {counted(only, 'label')} without points")
-    except (IndexError, TypeError, ValueError):
-        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other") from None
-    return lines
 
 
 def _run(model: str) -> str:
