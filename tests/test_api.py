@@ -49,9 +49,9 @@ def test_labels_are_evaluated_by_their_names(dishes):
         "1 of these is unknown to the model or the training data",
     ]
     matrix = np.array([[0, 0, 0, 1, 1], [0, 1, 0, 0, 0]])
-    expected = xmlgp.evaluate(np.pad(ranking.matrix().toarray(), [(0, 0), (0, 1)]), matrix).measures
+    expected = xmlgp.evaluate(np.pad(xmlgp.matrix(ranking).toarray(), [(0, 0), (0, 1)]), matrix).measures
     assert {name: found.measures[name] for name in expected} == pytest.approx(expected)
-    for scores in list(ranking), ranking.matrix():
+    for scores in list(ranking), xmlgp.matrix(ranking):
         assert xmlgp.evaluate(scores, true, train=dishes) == found
     assigned = xmlgp.evaluate([["fish"], ["dessert", "fish"]], true)
     assert (assigned.kind, assigned.measures["recall_micro"]) == ("assignment", 2 / 3)
@@ -62,7 +62,7 @@ def test_labels_are_evaluated_by_their_names(dishes):
 def test_a_model_in_memory_learns_and_stays(dishes):
     grown = xmlgp.learn(dishes, ["Tomato salad"] * 3, labels=[["salad"]] * 3)
     assert grown.names.labels == [*dishes.names.labels, "salad"]
-    assert xmlgp.predict(grown, ["Tomato salad"], k="all").matrix().shape == (1, 5)
+    assert xmlgp.matrix(xmlgp.predict(grown, ["Tomato salad"], k="all")).shape == (1, 5)
     assert "salad" not in dishes.names.labels
 
 
@@ -74,7 +74,7 @@ def test_arrays_are_trained_on_evaluated_and_reported():
     for name, array in expected.parameters.items():
         np.testing.assert_array_equal(model.parameters[name], array)
     found = xmlgp.evaluate(xmlgp.predict(model, X, k="all"), Y, train=model)
-    assert found.measures == xmlgp.evaluate(xmlgp.predict(expected, data, k="all").matrix(), data, train=data).measures
+    assert found.measures == xmlgp.evaluate(xmlgp.predict(expected, data, k="all"), data, train=data).measures
     page = xmlgp.report(model, X, labels=Y, title="Arrays", train=model)
     assert page == xmlgp.report(model, X, labels=Y, title="Arrays", train=data)
     named = xmlgp.train(X, labels=pd.DataFrame(Y).rename(columns="l{}".format), settings={"factors": 3, "epochs": 1})

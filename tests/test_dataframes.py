@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import xmlgp
 from tests.problems import small_features
+from xmlgp.api.predict import named_scores
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.runtime.errors import SettingsError
 
@@ -94,7 +95,7 @@ def test_the_index_gives_the_identifiers():
         (pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), ["('a', 1)", "('b', 2)"]),
     ]:
         found = xmlgp.predict(model, X[:2].set_axis(index), k=1)
-        assert [point["id"] for point in found] == found.named_scores().ids == ids
+        assert [point["id"] for point in found] == named_scores(found).ids == ids
     texts = xmlgp.train(pd.Series(["dog", "cat"] * 9), labels=[["x"], ["y"]] * 9, settings=SETTINGS)
     assert [point["id"] for point in xmlgp.predict(texts, pd.Series({"u": "dog", "v": "cat"}))] == ["u", "v"]
     assert [point["id"] for point in xmlgp.predict(texts, ["dog", "cat"])] == [1, 2]

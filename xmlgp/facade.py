@@ -2,7 +2,7 @@
 
 from xmlgp.api.evaluate import Comparison, Evaluation, compare, evaluate
 from xmlgp.api.learn import learn
-from xmlgp.api.predict import Predictions, predict
+from xmlgp.api.predict import Predictions, matrix, predict, write
 from xmlgp.api.source import Source
 from xmlgp.api.split import split
 from xmlgp.api.train import preprocess, train
@@ -12,5 +12,5 @@ from xmlgp.runtime.threads import limit_threads
 from xmlgp.serving.server import serve
 
 __all__ = ["Comparison", "Evaluation", "Predictions", "Source", "TrainedModel"]
-__all__ += ["compare", "evaluate", "learn", "limit_threads", "load", "predict", "preprocess"]
-__all__ += ["report", "serve", "split", "train"]
+__all__ += ["compare", "evaluate", "learn", "limit_threads", "load", "matrix", "predict", "preprocess"]
+__all__ += ["report", "serve", "split", "train", "write"]

@@ -46,7 +46,7 @@ def test_predictions_of_files_are_those_of_arrays(model):
     expected = scores("data/test.txt", "--dense", "data/test.npy")
     test, array = read_dataset("data/test.txt"), model["test"]
     for values in array, array.astype("f4"), "data/test.npy":
-        xmlgp.predict("model", test.features.sparse, dense=values, k=3).write("again.scores")
+        xmlgp.write(xmlgp.predict("model", xmlgp.Source(test.features.sparse, dense=values), k=3), "again.scores")
         assert Path("again.scores").read_text() == expected
     piped = run("predict", "model", "-", "-k", "3", "--dense", "data/test.npy", stdin=Path("data/test.txt").read_text())
     assert (piped.exit_code, piped.stdout) == (0, expected)
@@ -72,8 +72,8 @@ def test_dense_features_that_determine_the_labels_raise_the_precision(model):
     test = read_dataset("data/test.txt")
     loaded = xmlgp.load("model")
     words = xmlgp.train("data/train.txt", settings=loaded.settings)
-    with_dense = xmlgp.predict(loaded, "data/test.txt", dense="data/test.npy", k=5).matrix()
-    alone = xmlgp.predict(words, "data/test.txt", k=5).matrix()
+    with_dense = xmlgp.predict(loaded, xmlgp.Source("data/test.txt", dense="data/test.npy"), k=5)
+    alone = xmlgp.predict(words, "data/test.txt", k=5)
     results = [xmlgp.evaluate(scores, test.labels).measures["nDCG@5"] for scores in (with_dense, alone)]
     assert results[0] >= results[1]
 
@@ -113,7 +113,7 @@ def test_dense_features_that_do_not_fit_are_refused(model, trained):
         result = run("train", "data/train.txt", "new", "--dense", "data/train.npy", *options)
         assert said(result).startswith("dense features need model=mlgpf with inducing=features, kernel=linear and")
     with pytest.raises(SettingsError, match="^`data` has no dense features"):
-        xmlgp.predict("model", read_dataset("data/test.txt").features.sparse).matrix()
+        list(xmlgp.predict("model", read_dataset("data/test.txt").features.sparse))
 
 
 def test_an_interrupted_run_resumes_with_the_same_dense_features(dense, interrupt):

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import SMALL, changed_description, run, said
-from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.api.trained_model import open_predictor
 from xmlgp.data.dataset import Dataset, stack
@@ -186,23 +184,3 @@ def test_the_default_output_is_what_the_model_ranks_by():
     assert run("predict", "model", "data").stdout == outputs["probability"]
     changed_description("model", lambda description: description["settings"].update(ranking="utility"))
     assert run("predict", "model", "data").stdout == outputs["utility"]
-
-
-def test_probabilities_are_written_without_calibration_if_so_wanted():
-    with calibrated():
-        trained = run("train", "data/train.txt", "calibrated", "-P", "3", "--epochs", "4")
-    assert trained.stderr.count("held out of training") == 1
-    found, plain = (
-        run("predict", "-q", "calibrated", "data/test.txt", "-k", "all", *more).stdout
-        for more in ([], ["--no-calibration"])
-    )
-    labels, others = (re.sub(":[^ \n]*", "", text) for text in (found, plain))
-    assert found != plain
-    assert labels == others
-    result = run("predict", "calibrated", "data", "--output", "utility", "--no-calibration")
-    assert result.stderr == "utilities are not calibrated anyway\n"
-    # The same model without the map.
-    changed_description("calibrated", lambda description: description["arrays"].pop("parameters.calibration"))
-    assert run("predict", "-q", "calibrated", "data/test.txt", "-k", "all").stdout == plain
-    result = run("predict", "calibrated", "data", "--no-calibration")
-    assert result.stderr == "calibrated has no calibration to leave out\n"

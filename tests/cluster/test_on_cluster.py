@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import shutil
 
 import numpy as np
 import pytest
@@ -13,15 +12,11 @@ from tests.cli.command import run
 from tests.problems import small_dataset
 from xmlgp.api import shards as library
 from xmlgp.api.points import Block
-from xmlgp.api.shards import ModelLocation, Scoring, score_blocks
-from xmlgp.api.trained_model import open_predictor
 from xmlgp.cli import options
 from xmlgp.cli import predict as command
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.train import Training
-from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runtime.errors import ClusterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -46,10 +41,7 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("model", "chosen"),
-    [
-        ("subspace", ["-k", "all", "--with-std", "--output", "probability"]),
-        ("features", ["--assign", "--with-std", "--memory", "1"]),
-    ],
+    [("subspace", ["-k", "all", "--with-std", "--output", "probability"]), ("features", ["--assign", "--with-std"])],
 )
 def test_prediction_gives_the_scores_of_one_process(cluster, files, monkeypatch, model, chosen):
     monkeypatch.chdir(files)
@@ -99,23 +91,9 @@ def test_scores_do_not_depend_on_blocks():
     cuts = [0, 1, 700, rows, rows + 1, 2 * rows - 1, 2 * rows + 4]
     pieces = [block(features, a, b) for a, b in itertools.pairwise(cuts)]
     shards = list(library._shards(pieces, lambda: False))
-    assert [id for shard in shards for id in shard.ids] == list(range(1, 2 * rows + 5))
-    assert [shard.features.N for shard in shards] == [rows, rows, 4]
-    assert (shards[1].features.sparse != features[rows : 2 * rows].sparse).nnz == 0
-
-
-def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):
-    shutil.copytree(files / "subspace", tmp_path / "gone")
-    folder = ModelFolder(tmp_path / "gone")
-    blocks = [block(small_dataset().features, 0, 9)]
-    scoring = Scoring(open_predictor(folder), ModelLocation.of(folder), AssignmentRule(limit=3))
-    shutil.rmtree(tmp_path / "gone")
-    reason = r"worker tcp://\S+ .* cannot use the shared storage: .*gone: No such file or directory"
-    with pytest.raises(ClusterError, match=reason):
-        list(score_blocks(scoring, blocks, cluster))
-    shutil.copytree(files / "features", tmp_path / "gone")
-    with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: the model in this folder has changed"):
-        list(score_blocks(scoring, blocks, cluster))
+    assert [id for ids, _ in shards for id in ids] == list(range(1, 2 * rows + 5))
+    assert [part.N for _, part in shards] == [rows, rows, 4]
+    assert (shards[1][1].sparse != features[rows : 2 * rows].sparse).nnz == 0
 
 
 def test_commands_ask_for_a_cluster_in_one_way_only(files, monkeypatch):

@@ -145,7 +145,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
 
 
 @memory_errors_reported()
-def compare(  # noqa: PLR0913
+def compare(
     a: FilePath | Matrix | Scores | Predictions | Sequence[Any],
     b: FilePath | Matrix | Scores | Predictions | Sequence[Any],
     labels: FilePath | Labels | Dataset | TrainingData | Source,

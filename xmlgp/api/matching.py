@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.api.kinds import FilePath, is_matrix, is_path, title_of
 from xmlgp.api.memory import as_matrix, columns_of
-from xmlgp.api.predict import Predictions
+from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source
 from xmlgp.api.trained_model import TrainedModel
 from xmlgp.api.training_data import TrainingData
@@ -147,7 +147,7 @@ def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
     if isinstance(scores, Scores):
         return NamedScores(scores)
     if isinstance(scores, Predictions):
-        listed = scores.named_scores()
+        listed = named_scores(scores)
         # Points without identifiers were counted.
         counted_points = list(range(1, listed.scores.N + 1))
         return listed._replace(ids=None) if listed.ids == counted_points else listed

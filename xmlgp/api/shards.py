@@ -6,25 +6,25 @@ in BLAS depends on the shapes of matrices, so only equal shards give equal score
 
 from __future__ import annotations
 
-import copy
-import functools
-import hashlib
-import json
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from xmlgp.api.points import Block, Identifier, never
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import TrainedModel
 from xmlgp.data.features import Features
-from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.models.fields import Settings
+from xmlgp.models.table import MODELS
 from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.label_writer import ScoredPoints
-from xmlgp.prediction.predictor import MEMORY, Predictor
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.errors import DataFormatError, ModelFolderError, up_to_error
+from xmlgp.runtime.blocks import row_blocks
+from xmlgp.runtime.errors import DataFormatError, up_to_error
 from xmlgp.runtime.work import THIS_MACHINE, Work
 
 __all__ = ["ROWS", "Scoring", "score_blocks"]
@@ -33,135 +33,85 @@ __all__ = ["ROWS", "Scoring", "score_blocks"]
 ROWS = 4096
 
 
-class ModelLocation(NamedTuple):
-    """Where workers find a model: its absolute path and a digest of it."""
+class Scoring(NamedTuple):
+    """How points are scored and labels are chosen."""
 
-    path: str
-    identity: str
-
-    @classmethod
-    def of(cls, folder: ModelFolder) -> ModelLocation:
-        """Return the location of a model in a folder."""
-        return cls(os.path.abspath(folder.path), _identity(folder))
-
-
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """How points are scored and labels are chosen: what all shards share.
-
-    Each worker of a cluster opens the predictor from its location; on this machine there may be none.
-    `memory` limits the megabytes of each thread of a cluster, besides the model.
-    """
-
-    predictor: Predictor | None
-    location: ModelLocation | None
     rule: AssignmentRule
-    output: str | None = None
+    output: str
     with_std: bool = False
-    memory: int = MEMORY
-    calibrated: bool = True
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"predictor": None}
+
+@dataclass(frozen=True)
+class _SentModel:
+    """A model on its way to the workers of a cluster, each of which makes the predictor from its arrays."""
+
+    settings: Settings
+    preprocessed: Preprocessed
+    parameters: dict[str, NDArray[Any]]
+    D: int
+    scoring: Scoring
 
     def opened(self) -> tuple[Predictor, Scoring]:
-        """Return the predictor that ranks labels, and this object."""
-        predictor = self.predictor
-        if predictor is None:
-            predictor = _open_model(cast(ModelLocation, self.location))
-        if not self.calibrated:
-            predictor = copy.copy(predictor)
-            predictor.calibration = None
-        return predictor, self
-
-
-def _identity(folder: ModelFolder) -> str:
-    """Return a digest of the model in a folder."""
-    facts = [folder.description[name] for name in ("settings", "data", "arrays")]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-@functools.lru_cache(maxsize=1)
-def _open_model(location: ModelLocation) -> Predictor:
-    try:
-        folder, predictor = ModelFolder.read(location.path, lambda folder: (folder, open_predictor(folder)))
-    except ModelFolderError as error:
-        # The main process has read the model already, so this is an error of the worker's file system.
-        raise OSError(str(error)) from None
-    if _identity(folder) != location.identity:
-        raise OSError(f"{location.path}: the model in this folder has changed since prediction began")
-    return predictor
-
-
-class _Shard(NamedTuple):
-    """Consecutive points to be scored: identifiers and features."""
-
-    ids: list[Identifier]
-    features: Features
+        create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
+        return create(self.settings, self.preprocessed, self.parameters, self.D), self.scoring
 
 
 def score_blocks(
-    scoring: Scoring, blocks: Iterable[Block], work: Work = THIS_MACHINE, waits: Callable[[], bool] = never
+    model: TrainedModel,
+    scoring: Scoring,
+    blocks: Iterable[Block],
+    work: Work = THIS_MACHINE,
+    waits: Callable[[], bool] = never,
 ) -> Iterator[ScoredPoints]:
     """Yield points with their scores, a chunk at a time, in order.
 
     Memory holds only a few shards. On this machine, points are scored without others of their shard when the blocks are
     waited for (`waits`). A DataFormatError of the blocks is raised after the points before it.
     """
-    pending: deque[_Shard] = deque()
+    pending: deque[tuple[list[Identifier], Features]] = deque()
     errors: list[DataFormatError] = []
+    shared: object = model.predictor, scoring
+    if work.is_cluster:
+        waits = never
+        shared = _SentModel(model.settings, model.preprocessed, model.parameters, model.data["D"], scoring)
 
     def arguments() -> Iterator[tuple[Features]]:
-        for shard in _shards(up_to_error(blocks, errors), lambda: not work.is_cluster and waits()):
+        for shard in _shards(up_to_error(blocks, errors), waits):
             pending.append(shard)
-            yield (shard.features,)
+            yield (shard[1],)
 
-    for chunks in work.map(_assign_shard, arguments(), scoring):
-        shard = pending.popleft()
+    for chunks in work.map(_assign_shard, arguments(), shared):
+        ids, features = pending.popleft()
         start = 0
-        for fields in chunks:
-            scores = Scores(*fields)
-            stop = start + scores.N
-            yield ScoredPoints(shard.ids[start:stop], shard.features[start:stop], scores)
-            start = stop
+        for scores in chunks:
+            rows = slice(start, start + scores.N)
+            yield ScoredPoints(ids[rows], features[rows], scores)
+            start = rows.stop
     if errors:
         raise errors[0]
 
 
-def _assign_shard(opened: tuple[Predictor, Scoring], features: Features) -> list[tuple[Any, ...]]:
-    """Return the fields of `Scores` for each chunk of a shard, given `Scoring.opened`."""
-    predictor, scoring = opened
-    chunks = assign(predictor, features, scoring.rule, scoring.output, scoring.with_std, scoring.memory)
-    return [(chunk.indptr, chunk.labels, chunk.scores, chunk.K, chunk.std) for chunk in chunks]
+def _assign_shard(shared: tuple[Predictor, Scoring], features: Features) -> list[Scores]:
+    """Return the labels of the points in a shard, a chunk of points at a time."""
+    predictor, scoring = shared
+    return list(assign(predictor, features, scoring.rule, scoring.output, scoring.with_std))
 
 
-def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[_Shard]:
-    """Yield the points of blocks in shards of `ROWS`; the last one may have fewer, and one before the blocks wait."""
-    pieces: list[_Shard] = []
-    count = 0
+def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[tuple[list[Identifier], Features]]:
+    """Yield the identifiers and features of `ROWS` points at a time, and of fewer at the end or if the blocks wait."""
+    ids: list[Identifier] = []
+    pieces: list[Features] = []
     for block in blocks:
-        ids = block.identifiers
-        start = 0
-        while start < len(ids):
-            stop = min(len(ids), start + ROWS - count)
-            pieces.append(_Shard(ids[start:stop], block.points.features[start:stop]))
-            count += stop - start
-            start = stop
-            if count == ROWS:
-                yield _joined(pieces)
-                pieces = []
-                count = 0
-        if count and waits():
-            yield _joined(pieces)
-            pieces = []
-            count = 0
-    if count:
-        yield _joined(pieces)
-
-
-def _joined(pieces: list[_Shard]) -> _Shard:
-    """Return pieces of a shard as one."""
-    if len(pieces) == 1:
-        return pieces[0]
-    ids = [id for piece in pieces for id in piece.ids]
-    return _Shard(ids, Features.stack([piece.features for piece in pieces]))
+        identifiers = block.identifiers
+        for rows in row_blocks(len(identifiers), ROWS):
+            ids += identifiers[rows]
+            pieces.append(block.points.features[rows])
+            if len(ids) >= ROWS:
+                features = Features.stack(pieces)
+                yield ids[:ROWS], features[:ROWS]
+                ids, pieces = ids[ROWS:], [features[ROWS:]]
+        if ids and waits():
+            yield ids, Features.stack(pieces)
+            ids, pieces = [], []
+    if ids:
+        yield ids, Features.stack(pieces)

@@ -25,9 +25,9 @@ from xmlgp.cli.options import (
     threads_option,
     work_of,
 )
-from xmlgp.prediction.label_writer import FORMATS, format_of
-from xmlgp.prediction.predictor import MEMORY, OUTPUTS
-from xmlgp.runtime.progress import silent
+from xmlgp.prediction.label_writer import FORMATS
+from xmlgp.prediction.predictor import OUTPUTS
+from xmlgp.runtime.progress import Progress, Reporter, silent
 
 __all__ = ["predict"]
 
@@ -72,7 +72,6 @@ __all__ = ["predict"]
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
 )
-@click.option("--no-calibration", is_flag=True, help="Write uncalibrated probabilities.")
 @click.option(
     "--explain",
     type=click.IntRange(1),
@@ -82,13 +81,6 @@ __all__ = ["predict"]
     "linear kernel.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
-@click.option(
-    "--memory",
-    type=click.IntRange(1),
-    default=MEMORY,
-    show_default=True,
-    help="Memory limit of scoring, in megabytes, besides the model; on a Dask cluster that of each thread.",
-)
 @cluster_options
 @dense_option
 @corpus_options(with_model=True)
@@ -99,8 +91,8 @@ def predict(
     data: str,
     out: str,
     output_format: str | None,
-    no_calibration: bool,
     cluster: Cluster,
+    progress: Progress,
     note: Note,
     **options: OptionValue,
 ) -> None:
@@ -128,8 +120,7 @@ def predict(
     score, which may be none, and --assign those of the highest expected F1, at least one, if labels are independent; a
     K limits both. --assign scores all labels, which takes longer if they are many.
 
-    With --scheduler or --workers, points are scored on a Dask cluster, whose workers see MODEL under the same path. The
-    output is the same, to the last digit.
+    With --scheduler or --workers, points are scored on a Dask cluster. The output is the same, to the last digit.
 
     \b
     More examples:
@@ -139,13 +130,10 @@ def predict(
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
     """
     check_standard_input(data)
-    output_format = output_format or format_of(out)
-    if options["explain"] and output_format == "scores":
-        raise click.UsageError(f"--explain needs --format {', '.join(FORMATS)}.")
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
-        options["progress"] = silent
+        progress = silent
+    reporter = Reporter(progress, note)
     with work_of(cluster, note) as work:
-        source = source_of(data, options)
-        predictions = api.predict(model, source, calibrated=not no_calibration, note=note, work=work, **options)
-        predictions.write(out, output_format)
+        predictions = api.predict(model, source_of(data, options), reporter=reporter, work=work, **options)
+        api.write(predictions, out, output_format)

@@ -79,7 +79,7 @@ class DaskCluster:
             return str(self._client.dashboard_link)
         return ""
 
-    def new_folder(self) -> Path:
+    def _new_folder(self) -> Path:
         """Return a new folder on the shared storage, removed at the end of the run."""
         folder = self._folder / secrets.token_hex(8)
         folder.mkdir()
@@ -99,7 +99,7 @@ class DaskCluster:
         """
         blocks = iter(blocks)
         futures: collections.deque[distributed.Future[Packed]] = collections.deque()
-        folder = self.new_folder()
+        folder = self._new_folder()
         try:
             packed = pack(shared, folder, self._matrices)
             while True:

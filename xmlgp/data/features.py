@@ -66,6 +66,8 @@ class Features:
     @staticmethod
     def stack(parts: Sequence[Features]) -> Features:
         """Return the points of one or more parts, which have the same columns."""
+        if len(parts) == 1:
+            return parts[0]
         dense = [part.dense for part in parts if part.dense is not None]
         return Features(stack_rows([part.sparse for part in parts]), np.concatenate(dense) if dense else None)
 

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.api.memory import check_columns, columns_of
-from xmlgp.api.predict import Predictions, predict
+from xmlgp.api.predict import Predictions, matrix, predict
 from xmlgp.api.source import DenseFeatures
 from xmlgp.api.training_data import TrainingData
 from xmlgp.cluster.connection import open_work
@@ -90,13 +90,13 @@ class Classifier(Estimator):
             return self._score(features, "probability")
         with open_work(client=client) as work, self._threads():
             predictions = predict(self.model_, unlabelled(features), k="all", output="probability", work=work)
-            probabilities: NDArray[np.floating] = predictions.matrix().toarray()
+            probabilities: NDArray[np.floating] = matrix(predictions).toarray()
         return probabilities
 
     def predict(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.int_]:
         """Return 1 where a label is assigned, N×K: where its probability is above one half."""
         with self._threads():
-            scores = self._assigned(self._features_of_fit(X, dense)).matrix()
+            scores = matrix(self._assigned(self._features_of_fit(X, dense)))
         # An assigned label may have the utility 0.
         scores.data = np.ones(scores.nnz, int)
         assigned: NDArray[np.int_] = scores.toarray()

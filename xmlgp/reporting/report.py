@@ -28,7 +28,7 @@ MEASURES = ("P", "nDCG", "PSP", "recall", "macro-F1")
 
 
 @memory_errors_reported()
-def report(  # noqa: PLR0913, which are the options of the command
+def report(
     model: FilePath | TrainedModel,
     data: Points | Source,
     out: FilePath | None = None,

@@ -6,7 +6,6 @@ Only this room knows Dask. It has no formulas, and no schedule of its own: Dask 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -43,9 +42,6 @@ class Work(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return a new array, to be filled with results."""
 
-    def new_folder(self) -> Path | None:
-        """Return the path of a folder that all workers see, which goes with the cluster; None on this machine."""
-
 
 class ThisMachine:
     """Computes one block after another, each with all threads of this machine (`xmlgp.runtime.threads`)."""
@@ -69,9 +65,6 @@ class ThisMachine:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return a new array, to be filled with results."""
         return np.empty(shape, dtype)
-
-    def new_folder(self) -> None:
-        """Return None: nobody else needs a folder."""
 
 
 THIS_MACHINE = ThisMachine()

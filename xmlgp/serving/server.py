@@ -50,7 +50,7 @@ LOG: dict[str, Any] = {
 }
 
 
-def serve(  # noqa: PLR0913, which are the options of the command
+def serve(
     models: FilePath | Sequence[FilePath],
     *,
     host: str = "127.0.0.1",
