@@ -30,7 +30,8 @@ from benchmarks.peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
 from xmlgp.features.pipeline import Preprocessed, find_inducing_inputs  # noqa: E402
-from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
+from xmlgp.metrics.ranking import ranking_statistics  # noqa: E402
+from xmlgp.metrics.statistics import values  # noqa: E402
 from xmlgp.models.fields import Settings  # noqa: E402
 from xmlgp.models.mlgpf.method import Problem  # noqa: E402
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor  # noqa: E402
@@ -109,7 +110,7 @@ class Model(NamedTuple):
     def precision(self, test):
         """Return P@1, P@3 and P@5 on a data set, in percent."""
         blocks = MLGPFPredictor(*self, test.D).top(test.features, TOP)
-        measures = evaluate_ranking(stack_scores(blocks), test.labels, (1, 3, 5))
+        measures = values(ranking_statistics(stack_scores(blocks), test.labels, (1, 3, 5)))
         return {name: measures[name] for name in MEASURES}
 
 

@@ -26,7 +26,7 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
+from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities_of_counts
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.runtime.errors import NumericalError, XmlgpError
 
@@ -109,7 +109,7 @@ def make_folds(dataset, folds, count):
         train, held_out = dataset.rows(place != number), dataset.rows(place == number)
         if not held_out.labels.nnz:
             raise XmlgpError(f"no held-out point has a label, of {dataset.N} points in {folds} folds")
-        made.append(Fold(train, held_out, 1 / propensities(train.labels, a, b)))
+        made.append(Fold(train, held_out, 1 / propensities_of_counts(train.labels.sum(axis=0), train.N, a, b)))
     return made
 
 
@@ -117,7 +117,7 @@ def make_folds(dataset, folds, count):
 
 
 def by_point(predicted, labels, weights):
-    """Return `MEASURES` in percent of the n points that have a label, n×5, with the same means as `evaluate_ranking`.
+    """Return `MEASURES` in percent of the n points that have a label, n×5, with the same means as `ranking_statistics`.
 
     `predicted` has the k ≤ 5 best labels of each point, best first, N×k; weights are inverse propensities, K. PSP@5 is
     a quotient of sums over points with a denominator that does not depend on the ranking. A point's value is its term

@@ -26,8 +26,8 @@ from scipy.special import expit
 from benchmarks import harness, peers
 from benchmarks.peers import NEVER, TOP, OneVsRest
 from xmlgp.features.weighting import count_points, idf_of_counts, weigh
-from xmlgp.metrics.probabilities import calibration_statistics, log_loss, top_calibration_errors
-from xmlgp.metrics.ranking import evaluate_ranking, top_entries
+from xmlgp.metrics.probabilities import calibration_statistics, top_calibration_statistics
+from xmlgp.metrics.ranking import ranking_statistics, top_entries
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.scores_file import read_scores
 
@@ -72,9 +72,10 @@ def predict_logistic(train, test, strength, idf):
 def measure_top(probabilities, labels):
     """Return the measures of the labels with the highest probabilities, N×K, by name."""
     best = top_entries(probabilities, TOP)
-    return top_calibration_errors(best, labels, [TOP]) | {
-        f"log_loss@{TOP}": log_loss(best, labels),
-        "P@1": evaluate_ranking(best, labels, (1,))["P@1"],
+    return {
+        f"ECE@{TOP}": top_calibration_statistics(best, labels, [TOP])[f"ECE@{TOP}"].value,
+        f"log_loss@{TOP}": calibration_statistics(best, labels)["log_loss"].value,
+        "P@1": ranking_statistics(best, labels, (1,))["P@1"].value,
     }
 
 

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.papers.cells import KS, Cell, CellData
 from xmlgp.data.features import Features
 from xmlgp.data.names import read_label_names
-from xmlgp.metrics.auc import multilabel_roc_auc
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.auc import auc_statistics
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.statistics import values
 from xmlgp.models.bmlpl.parameters import list_topics
 from xmlgp.models.bmlpl.predictor import BMLPLPredictor
 from xmlgp.models.bmlpl.record import BMLPL
@@ -82,7 +84,8 @@ class BMLPLCell(Cell[BMLPLSettings]):
         ) -> dict[str, float]:
             blocks = BMLPLPredictor(settings, preprocessed, parameters, train.D).top(features, None)
             scores = Scores.stack(list(blocks)).matrix
-            return evaluate_ranking(scores, labels, KS, propensities) | multilabel_roc_auc(scores, labels)
+            measures = values(ranking_statistics(scores, labels, KS, propensities) | auc_statistics(scores, labels))
+            return measures | {"AUC_macro": _mean_area_of_labels(scores, labels)}
 
         choice = {}
         counts = [max(1, round(share * train.K)) for share in self.topic_shares]
@@ -123,3 +126,10 @@ class BMLPLCell(Cell[BMLPLSettings]):
             }
             for topic in list_topics(parameters, self.top_labels)
         ]
+
+
+def _mean_area_of_labels(scores: csr_array, labels: csr_array) -> float:
+    """Return the mean area under the ROC curve of the labels that some points have and others have not."""
+    true = labels.toarray()
+    mixed = true.any(axis=0) & ~true.all(axis=0)
+    return float(roc_auc_score(true[:, mixed], scores.toarray()[:, mixed], average="macro"))

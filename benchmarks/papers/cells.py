@@ -32,7 +32,7 @@ from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import MAX_HEADER_BYTES
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
-from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.models.fields import Settings
 from xmlgp.models.model import Model
 from xmlgp.runtime.atomic_files import atomic_write
@@ -278,7 +278,9 @@ def _measured(cell: Cell) -> dict[str, Any]:
     preprocessed = cell.model.preprocess(train.features, settings, silent)
     coordinates = preprocessed.inputs(train.features, settings.dtype)
     preprocess_seconds = time.perf_counter() - start
-    weights = propensities(train.labels, *cell.propensity) if cell.propensity else None
+    weights = None
+    if cell.propensity:
+        weights = propensities_of_counts(train.labels.sum(axis=0), train.N, *cell.propensity)
     result = cell.run(CellData(train, test, preprocessed, coordinates, weights))
     seconds = [0.0, *(epoch["seconds"] for epoch in result["history"])]
     usual = {"settings": settings.mapping(), "epoch_s": float(np.median(np.diff(seconds)))}

@@ -18,7 +18,8 @@ from benchmarks.papers.cells import Cell, CellData
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.metrics.binary import evaluate_binary
+from xmlgp.metrics.binary import binary_statistics
+from xmlgp.metrics.statistics import values
 from xmlgp.models.gpc import record
 from xmlgp.models.gpc.inference import JJ, SVIAdaDelta
 from xmlgp.models.gpc.model import KERNEL, POSTERIOR, Predictive, uncollapsed_bound
@@ -96,7 +97,7 @@ class GPCCell(Cell[GPCSettings]):
             if not np.isfinite(bound):
                 raise NumericalError("the bound is not finite")
             blocks = GPCPredictor(settings, preprocessed, parameters, train.D).top(test.features, None, "probability")
-            return evaluate_binary(Scores.stack(list(blocks)).matrix, test.labels) | {"bound": bound}
+            return values(binary_statistics(Scores.stack(list(blocks)).matrix, test.labels)) | {"bound": bound}
 
         def train_with(settings: GPCSettings, stopwatch: Stopwatch) -> str:
             return _train(

@@ -15,7 +15,8 @@ from benchmarks.papers.cells import KS, Cell, CellData
 from xmlgp.features.inputs import Inputs
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.inner_products import Points
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.statistics import values
 from xmlgp.models.mlgpf.inducing import InducingMethod
 from xmlgp.models.mlgpf.method import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
@@ -56,7 +57,7 @@ class MLGPFCell(Cell[MLGPFSettings]):
 
         def measure(parameters: Mapping[str, NDArray[Any]]) -> dict[str, float]:
             blocks = MLGPFPredictor(settings, preprocessed, parameters, train.D).top(test.features, max(KS))
-            return evaluate_ranking(Scores.stack(list(blocks)).matrix, test.labels, KS, propensities)
+            return values(ranking_statistics(Scores.stack(list(blocks)).matrix, test.labels, KS, propensities))
 
         curve, after_epoch = self.curve_of(measure, settings.epochs)
         to_fit = Problem(settings, train.features, train.labels, preprocessed, coordinates)

@@ -80,7 +80,6 @@ PRINTED = {
             "PSnDCG  42.10 [0.09, 99.84]",
             "",
             "AUC_micro     0.77778 [0.47159, 0.93209]",
-            "AUC_macro     0.66667 [0.20843, 0.93824]",
             "AUC_instance  0.70833 [0.13596, 0.97401]",
             "log_loss      6.62076 [0.00000, 76.22144]",
             "ECE           0.55000 [0.00000, 1.00000]",
@@ -88,7 +87,7 @@ PRINTED = {
         ],
         ["Propensity model: A=0.55, B=1.5 (the default)", SIX],
     ),
-    "a.scores test.txt -k 2 --train train.txt --propensity-a 0.5 --propensity-b 0.4": (
+    "a.scores test.txt -k 2 --train train.txt --propensity 0.5 0.4": (
         [
             "                          @2",
             "P       50.00 [0.61, 99.39]",

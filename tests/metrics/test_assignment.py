@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics import precision_recall_fscore_support
 
-from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.metrics.assignment import assignment_statistics
+from xmlgp.metrics.statistics import values
 from xmlgp.runtime.errors import SettingsError
 
 
@@ -25,7 +26,7 @@ def test_measures_agree_with_scikit_learn(name, average):
     # Any stored score, also a zero, is an assigned label; those of the last point are in descending order.
     stored.indices[stored.indptr[-2] :] = stored.indices[stored.indptr[-2] :][::-1].copy()
     stored = csr_array((np.zeros(stored.nnz), stored.indices, stored.indptr), stored.shape)
-    result = evaluate_assignment(stored, csr_array(truth))
+    result = values(assignment_statistics(stored, csr_array(truth)))
     if name == "macro":
         some = (truth | assigned).any(axis=0)
         assert not some.all()
@@ -41,6 +42,6 @@ def test_measures_agree_with_scikit_learn(name, average):
 def test_what_cannot_be_evaluated_is_refused():
     truth = csr_array(np.eye(3, dtype=bool))
     with pytest.raises(SettingsError, match="the scores are 3×2, the true labels 3×3"):
-        evaluate_assignment(truth[:, :2], truth)
+        assignment_statistics(truth[:, :2], truth)
     with pytest.raises(SettingsError, match=r"^no point has a true label, so there is nothing to evaluate$"):
-        evaluate_assignment(truth, csr_array((3, 3), dtype=bool))
+        assignment_statistics(truth, csr_array((3, 3), dtype=bool))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.metrics.problems import listed
-from xmlgp.metrics.binary import evaluate_binary
+from xmlgp.metrics.binary import binary_statistics
+from xmlgp.metrics.statistics import values
 from xmlgp.runtime.errors import SettingsError
 
 
@@ -26,7 +27,7 @@ SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1) | st.sampled_f
 @given(st.lists(st.tuples(st.floats(0, 1) | SCORES, st.booleans()), min_size=1, max_size=30))
 def test_binary_measures_agree_with_scikit_learn(case):
     scores, truth = zip(*case, strict=True)
-    result = evaluate_binary(column(scores), truth_of(truth))
+    result = values(binary_statistics(column(scores), truth_of(truth)))
     probabilities = min(scores) >= 0 and max(scores) <= 1
     threshold = 0.5 if probabilities else 0
     expected = {"accuracy": 100 * sklearn.metrics.accuracy_score(truth, np.array(scores) > threshold)}
@@ -40,7 +41,7 @@ def test_binary_measures_agree_with_scikit_learn(case):
 
 def test_hand_worked_example():
     # The last score equals the threshold, so it predicts no; positives win three and a half of the four pairs.
-    result = evaluate_binary(column([0.9, 0.5, 0.1, 0.5]), truth_of([1, 0, 0, 1]))
+    result = values(binary_statistics(column([0.9, 0.5, 0.1, 0.5]), truth_of([1, 0, 0, 1])))
     assert result["accuracy"] == 75
     assert result["AUC"] == 3.5 / 4
     assert result["log_loss"] == pytest.approx(-(2 * np.log(0.9) + 2 * np.log(0.5)) / 4)
@@ -57,5 +58,5 @@ def test_hand_worked_example():
 )
 def test_binary_data_that_cannot_be_evaluated_are_refused(scores, truth, sentence):
     with pytest.raises(SettingsError) as caught:
-        evaluate_binary(scores, truth_of(truth))
+        binary_statistics(scores, truth_of(truth))
     assert str(caught.value) == sentence

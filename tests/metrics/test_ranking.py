@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
 from tests.metrics.problems import sparse, sparse_problems
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.statistics import values
 from xmlgp.runtime.errors import SettingsError
 
 
@@ -42,7 +43,7 @@ def test_hand_worked_example():
     #   point 2: no true label, left out.
     scores = sparse([{0: 0.9, 1: 0.8, 3: 0.7}, {2: 0.5, 1: 0.4}, {0: 1.0}], 4)
     truth = sparse([[0, 3], [1], []], 4, bool)
-    result = evaluate_ranking(scores, truth, ks=(1, 3), propensities=[1, 1 / 2, 1 / 2, 1 / 4])
+    result = values(ranking_statistics(scores, truth, ks=(1, 3), propensities=[1, 1 / 2, 1 / 2, 1 / 4]))
     second, third = 1 / math.log2(3), 1 / 2
     assert result == pytest.approx(
         {
@@ -67,7 +68,7 @@ def test_agrees_with_a_literal_implementation(problem, data):
     ks = data.draw(st.lists(st.integers(1, n_labels + 2), min_size=1, max_size=3, unique=True))
     arguments = sparse(scores, n_labels), sparse(truth, n_labels, bool)
     before = [matrix.indices.tolist() for matrix in arguments]
-    result = evaluate_ranking(*arguments, ks, propensities)
+    result = values(ranking_statistics(*arguments, ks, propensities))
     assert [matrix.indices.tolist() for matrix in arguments] == before
     assert result == pytest.approx(reference(scores, truth, ks, propensities))
     assert list(result) == [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in ks]
@@ -78,7 +79,7 @@ def test_ndcg_agrees_with_scikit_learn():
     # scikit-learn too divides by the best DCG at k, which for binary relevance stops at the number of true labels.
     truth = rng.random((50, 12)) < 0.2
     scores = rng.random((50, 12))
-    result = evaluate_ranking(csr_array(scores), csr_array(truth))
+    result = values(ranking_statistics(csr_array(scores), csr_array(truth)))
     labelled = truth.any(axis=1)
     assert not labelled.all()
     for k in (1, 3, 5):
@@ -87,9 +88,13 @@ def test_ndcg_agrees_with_scikit_learn():
 
 def test_a_huge_k_or_label_space_allocates_nothing():
     last = 2**31 - 2
-    result = evaluate_ranking(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), ks=(2,))
+    result = values(
+        ranking_statistics(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), ks=(2,))
+    )
     assert result["P@2"] == 100
-    result = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(10**12,), propensities=[1, 1])
+    result = values(
+        ranking_statistics(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(10**12,), propensities=[1, 1])
+    )
     assert result[f"nDCG@{10**12}"] == 100
 
 
@@ -103,4 +108,4 @@ def test_a_huge_k_or_label_space_allocates_nothing():
 )
 def test_what_cannot_be_evaluated_is_refused(scores, truth, propensities, message):
     with pytest.raises(SettingsError, match=message):
-        evaluate_ranking(sparse(scores, 3), sparse(truth, 3, bool), propensities=propensities)
+        ranking_statistics(sparse(scores, 3), sparse(truth, 3, bool), propensities=propensities)

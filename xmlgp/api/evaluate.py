@@ -47,9 +47,9 @@ class Evaluation:
     kind : str
         What was evaluated: "ranking", "binary", for data of one label, or "assignment".
     measures : dict of str to float
-        By their names. Of a ranking those of `evaluate_ranking`, `macro_statistics`, `multilabel_roc_auc` and, of
-        probabilities, `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned
-        labels those of `evaluate_assignment`.
+        By their names. Of a ranking those of `ranking_statistics`, `macro_statistics`, `auc_statistics` and, of
+        probabilities, `log_loss`, `ECE` and `ECE@k`; of binary data those of `binary_statistics` and `ECE`; of assigned
+        labels those of `assignment_statistics`.
     statistics : dict of str to Statistic
         The measures as functions of sums over points, from which intervals and differences are computed.
     points : int
@@ -94,8 +94,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     *,
     train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
     ks: Sequence[int] = (1, 3, 5),
-    propensity_a: float | None = None,
-    propensity_b: float | None = None,
+    propensity: tuple[float, float] | None = None,
     auc: bool = False,
     calibration: bool = False,
     macro: bool = False,
@@ -118,8 +117,8 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         The training points or the model, for the names of labels and propensity-scored measures.
     ks : sequence of int
         Values of k of the measures @k, in ascending order.
-    propensity_a, propensity_b : float, optional
-        Of the propensity model. Default: those of the catalogue for data of the same shape, or 0.55 and 1.5.
+    propensity : tuple of two float, optional
+        A and B of the propensity model. Default: those of the catalogue for data of the same shape, or 0.55 and 1.5.
     auc, calibration : bool
         Whether to compute the area under the ROC curve; log loss and calibration error, which need probabilities.
     macro : bool
@@ -136,11 +135,11 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     SettingsError
         If the points or the labels are others, or a measure is undefined.
     """
-    if train is None and (propensity_a or propensity_b):
+    if train is None and propensity:
         raise UsageError("A propensity model needs training points.")
     reporter = Reporter.of(progress, note)
     (matching,), facts = _matchings([scores], labels, train, filter_labels, reporter)
-    options = _Options(ks, (propensity_a, propensity_b), auc, calibration, macro, assigned)
+    options = _Options(ks, propensity, auc, calibration, macro, assigned)
     return _measured(matching, facts, options, reporter.note)
 
 
@@ -208,7 +207,7 @@ class _Options(NamedTuple):
     """The measures that are wanted; see `evaluate`."""
 
     ks: Sequence[int]
-    propensity_model: tuple[float | None, float | None] = (None, None)
+    propensity: tuple[float, float] | None = None
     auc: bool = False
     calibration: bool = False
     macro: bool = False
@@ -260,7 +259,7 @@ def _propensities(matching: Matched, facts: TrainingFacts, options: _Options, no
     if matching.counts is None or facts.shape is None:
         raise SettingsError("the model has no counts of its labels; give the training data instead")
     N, D, _ = facts.shape
-    estimated = estimate_propensities(matching.counts, N, D, *options.propensity_model)
+    estimated = estimate_propensities(matching.counts, N, D, options.propensity)
     note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
     return estimated.values
 

@@ -11,7 +11,7 @@ import click
 
 from xmlgp.api import evaluate as api
 from xmlgp.api.source import Source
-from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
+from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
 from xmlgp.metrics.intervals import Difference, about_intervals
 
 __all__ = ["evaluate"]
@@ -43,9 +43,8 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
     metavar="K,K,...",
     help="Values of k for the measures @k.",
 )
-@click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
-@click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
-@click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
+@click.option("--propensity", type=(POSITIVE, POSITIVE), metavar="A B", help="A and B of the propensity model.")
+@click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: over all pairs, and per point.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--macro", is_flag=True, help="Also print recall, coverage, and macro precision, recall and F1, each @k.")
 @click.option("--assigned", is_flag=True, help="Take the labels in SCORES as assigned, even if ranked.")
@@ -82,7 +81,7 @@ def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, *
     default to the catalogue's values for training data of the same shape, otherwise to 0.55 and 1.5.
 
     --auc adds the probability that a true label has a higher score than another, over all pairs of point and label, and
-    as the mean over labels and over points. --calibration adds log_loss, in nats per label, and the expected
+    as the mean over points. --calibration adds log_loss, in nats per label, and the expected
     calibration error ECE of probabilities, also of the k best. Both are over the labels in SCORES; predict -k all lists
     every label. --macro adds recall@k and coverage@k, and means over labels, so that a rare label counts as much as a
     frequent one.
@@ -157,9 +156,9 @@ def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
 
 def _compare(a: str, b: str, source: Source, ks: list[int], as_json: bool, options: dict[str, OptionValue]) -> None:
     """Print the measures of two methods, their differences, and which are beyond chance."""
-    for name in ("auc", "calibration", "assigned", "propensity_a", "propensity_b"):
+    for name in ("auc", "calibration", "assigned", "propensity"):
         if options.pop(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is for the scores of one method.")
+            raise click.UsageError(f"--{name} is for the scores of one method.")
     measures = api.compare(a, b, source, ks=ks, **options).measures
     if as_json:
         click.echo(json.dumps({name: row._asdict() for name, row in measures.items()}))

@@ -26,7 +26,7 @@ from xmlgp.estimators.features import check_feature_count, unlabelled
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator
-from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
@@ -246,7 +246,7 @@ class TextTagger(BaseEstimator):
         # Without features: only the labels matter. Those that the tagger does not know are appended.
         truth = Source(csr_array((len(assigned), 0)), y).numbered(names, extend=True)
         _, assigned_labels = label_matrix(assigned, truth.names.labels or [])
-        return evaluate_assignment(assigned_labels, truth.dataset.labels)["F1_micro"]
+        return assignment_statistics(assigned_labels, truth.dataset.labels)["F1_micro"].value
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`."""

@@ -6,17 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from xmlgp.metrics.ranking import check_shapes
+from xmlgp.metrics.ranking import check_labelled
 from xmlgp.metrics.statistics import Statistic, ratio
-from xmlgp.runtime.errors import SettingsError
 
-__all__ = ["assignment_statistics", "evaluate_assignment", "share_of", "without_unused_labels"]
+__all__ = ["assignment_statistics", "share_of", "without_unused_labels"]
 
 _MEASURES = ("precision", "recall", "F1")
 
 
-def evaluate_assignment(assigned: csr_array, labels: csr_array) -> dict[str, float]:
-    """Evaluate which labels are assigned to points.
+def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, Statistic]:
+    """Return measures of which labels are assigned to points, as statistics of the points.
 
     Precision is TP / A, recall is TP / Y and F1 is 2 TP / (A + Y), or 0 where the denominator is 0. A is the number of
     assigned labels, Y that of true labels and TP that of assigned labels that are true:
@@ -25,7 +24,7 @@ def evaluate_assignment(assigned: csr_array, labels: csr_array) -> dict[str, flo
     - `macro`: the mean over labels, with TP, A and Y over the points. Labels that no point has and that none is
       assigned are left out;
     - `point`: the mean over points, with TP, A and Y over the labels. Points without true labels are left out, as in
-      `evaluate_ranking`.
+      `ranking_statistics`.
 
     On the remaining labels or points, scikit-learn has the same values with its averages `micro`, `macro` and
     `samples`.
@@ -35,16 +34,9 @@ def evaluate_assignment(assigned: csr_array, labels: csr_array) -> dict[str, flo
     `F1_micro`, `precision_macro` and so on. SettingsError is raised if the shapes disagree or no point has a true
     label.
     """
-    return {name: statistic.value for name, statistic in assignment_statistics(assigned, labels).items()}
-
-
-def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, Statistic]:
-    """Return the measures of `evaluate_assignment`, with the same parameters, as statistics of the points."""
-    check_shapes(assigned, labels)
-    if not labels.nnz:
-        raise SettingsError("no point has a true label, so there is nothing to evaluate")
+    check_labelled(assigned, labels)
     # Only labels that occur are counted, because a file can claim any number of labels.
-    _, predicted, true = without_unused_labels(assigned, labels)
+    predicted, true = without_unused_labels(assigned, labels)
     counts = (predicted * true, predicted, true)
     by_label = csr_array(hstack(counts, format="csr"))
     by_point = np.column_stack([matrix.sum(axis=1) for matrix in counts])
@@ -59,14 +51,14 @@ def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, S
     return statistics
 
 
-def without_unused_labels(predicted: csr_array, labels: csr_array) -> tuple[NDArray[np.int32], csr_array, csr_array]:
-    """Return the labels that are predicted for a point or true, and 1.0 for both, N×K, with these columns only."""
+def without_unused_labels(predicted: csr_array, labels: csr_array) -> tuple[csr_array, csr_array]:
+    """Return 1.0 for the predicted and for the true labels, N×K, with the columns of labels in either only."""
     used, columns = np.unique(np.concatenate([predicted.indices, labels.indices]), return_inverse=True)
     first, second = (
         csr_array((np.ones(len(places)), places, part.indptr), shape=(labels.shape[0], len(used)))
         for part, places in zip((predicted, labels), np.split(columns, [predicted.nnz]), strict=True)
     )
-    return used, first, second
+    return first, second
 
 
 def share_of(

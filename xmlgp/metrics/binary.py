@@ -3,13 +3,13 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.metrics.auc import roc_auc_statistic
+from xmlgp.metrics.auc import pooled_area
 from xmlgp.metrics.probabilities import calibration_statistics
 from xmlgp.metrics.ranking import check_shapes
 from xmlgp.metrics.statistics import Statistic, ratio
 from xmlgp.runtime.errors import SettingsError
 
-__all__ = ["are_probabilities", "binary_statistics", "evaluate_binary"]
+__all__ = ["are_probabilities", "binary_statistics"]
 
 
 def are_probabilities(scores: csr_array) -> bool:
@@ -17,21 +17,17 @@ def are_probabilities(scores: csr_array) -> bool:
     return bool(np.all((scores.data >= 0) & (scores.data <= 1)))
 
 
-def evaluate_binary(scores: csr_array, labels: csr_array) -> dict[str, float]:
-    """Evaluate the scores s, N×1, of data with a single label, whose true labels y are a csr_array of bool, N×1.
+def binary_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statistic]:
+    """Return measures of the scores s, N×1, of data with a single label, as statistics of the points.
 
     - `accuracy`, 1/N Σ_i [y_i = [s_i > t]] in percent. Scores that are all in [0, 1] are probabilities, and t is 1/2;
       other scores are utilities, and t is 0;
     - `log_loss`, −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] in nats, for probabilities only;
     - `AUC`, from 0 to 1, unless all points have the label or none has it.
 
-    SettingsError is raised if the shapes disagree, there are no points, a point has no score or a score is NaN.
+    The true labels y are a csr_array of bool, N×1. SettingsError is raised if the shapes disagree, there are no points,
+    a point has no score or a score is NaN.
     """
-    return {name: statistic.value for name, statistic in binary_statistics(scores, labels).items()}
-
-
-def binary_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statistic]:
-    """Return the measures of `evaluate_binary`, with the same parameters, as statistics of the points."""
     check_shapes(scores, labels)
     if not scores.shape[0]:
         raise SettingsError("there are no points to evaluate")
@@ -46,5 +42,5 @@ def binary_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statist
     statistics = {"accuracy": ratio(correct, np.ones(len(correct)))}
     if probabilities:
         statistics["log_loss"] = calibration_statistics(scores, labels)["log_loss"]
-    auc = roc_auc_statistic(scores, labels)
+    auc = pooled_area(scores, labels)
     return statistics if auc is None else statistics | {"AUC": auc}

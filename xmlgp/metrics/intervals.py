@@ -120,9 +120,9 @@ def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Diffe
 
     count = max(_count(a.columns), _count(b.columns))
     difference = a.value - b.value
-    error = _standard_error(drawn, count)
     if count < 2:
         return Difference(a.value, b.value, difference, Interval(-a.most, a.most), 1.0)
+    error = _standard_error(drawn, count)
     if a.is_bounded_mean:
         error = math.hypot(error, a.most / count)
     reach = _quantile(count) * error
@@ -133,47 +133,42 @@ def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Diffe
 
 def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
     value = statistic.value
+    most = statistic.most
     count = _count(statistic.columns)
     if math.isnan(value):
         return Interval(math.nan, math.nan)
     if count < 2:
-        return Interval(0.0, statistic.most)
+        return Interval(0.0, most)
     error = _standard_error(drawn, count)
     z = _quantile(count)
     # A measure that does not vary is as uncertain as a mean of points that agree.
-    if not statistic.is_bounded_mean and (error > 0 or math.isinf(statistic.most)):
-        return Interval(max(value - z * error, 0.0), min(value + z * error, statistic.most))
-    share = value / statistic.most
-    variance = (error / statistic.most) ** 2
+    if not statistic.is_bounded_mean and (error > 0 or math.isinf(most)):
+        return Interval(max(value - z * error, 0.0), min(value + z * error, most))
+    share = value / most
+    spread = z**2 * (error / most) ** 2
     # The sums of equal points may differ in their last digits.
     varies = error > 1e-12 * value and 0 < share < 1
     # z²/n', where n' is that of independent outcomes.
-    ratio = z**2 * variance / (share * (1 - share)) if varies else z**2 / count
-    low, high = _wilson(share, ratio, z**2 * variance)
-    return Interval(statistic.most * low, statistic.most * high)
-
-
-def _wilson(share: float, ratio: float, spread: float) -> Interval:
-    """Return Wilson's interval of a share, given z²/n' and z²s² as for `intervals`."""
+    ratio = spread / (share * (1 - share)) if varies else z**2 / count
     middle = (share + ratio / 2) / (1 + ratio)
     reach = math.sqrt(spread + ratio**2 / 4) / (1 + ratio)
-    return Interval(max(middle - reach, 0.0), min(middle + reach, 1.0))
+    return Interval(most * max(middle - reach, 0.0), most * min(middle + reach, 1.0))
 
 
 def _standard_error(drawn: NDArray[np.float64], count: int) -> float:
     """Return the standard error of a measure of so many points, given its values for sets that were drawn."""
     finite = drawn[np.isfinite(drawn)]
-    if len(finite) < 2 or count < 2:
+    if len(finite) < 2:
         return math.nan
     # The factor of the second root makes the variance of a mean of few points unbiased.
     return float(np.std(finite, ddof=1)) * math.sqrt(KEPT / (256 - KEPT)) * math.sqrt(count / (count - 1))
 
 
 def _quantile(count: int) -> float:
-    """Return the quantile of Student's t for the interval of a mean of so many points; infinity for one."""
+    """Return the quantile of Student's t for the interval of a mean of so many points, at least two."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(count - 1, 1 - ALPHA / 2)) if count > 1 else math.inf
+    return float(stdtrit(count - 1, 1 - ALPHA / 2))
 
 
 def _count(columns: Columns) -> int:
@@ -190,24 +185,22 @@ def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.fl
     if not statistics:
         return []
     random = np.random.default_rng(seed)
-    N = statistics[0].columns.shape[0]
-    # The same columns are summed once.
+    # The same columns are summed once, and all dense ones in one product.
     columns_of = {id(statistic.columns): statistic.columns for statistic in statistics}
+    N = statistics[0].columns.shape[0]
     if N > GROUPS:
         sums_of_groups = _grouping(N, random)
         columns_of = {key: sums_of_groups @ columns for key, columns in columns_of.items()}
+        N = GROUPS
+    sparse = {key: columns for key, columns in columns_of.items() if isinstance(columns, csr_array)}
+    dense = {key: columns for key, columns in columns_of.items() if key not in sparse}
+    joined = np.hstack([np.empty((N, 0)), *dense.values()])
+    ends = np.cumsum([columns.shape[1] for columns in dense.values()], dtype=int)
     values: list[list[NDArray[np.float64]]] = [[] for _ in statistics]
-    dense = {key: columns for key, columns in columns_of.items() if not isinstance(columns, csr_array)}
-    sparse = {key: columns.T.tocsr() for key, columns in columns_of.items() if isinstance(columns, csr_array)}
-    # One product for all.
-    joined = np.hstack([np.empty((min(N, GROUPS), 0)), *dense.values()])
-    starts = np.cumsum([0, *(columns.shape[1] for columns in dense.values())])
-    for block, weights in enumerate(_drawn_weights(min(N, GROUPS), random)):
-        products = weights @ joined
-        sums = {key: products[:, start:stop] for key, start, stop in zip(dense, starts[:-1], starts[1:], strict=True)}
-        if sparse and block * DRAWN < SPARSE_RESAMPLES:
-            by_point = np.ascontiguousarray(weights.T)
-            sums |= {key: (columns @ by_point).T for key, columns in sparse.items()}
+    for block, weights in enumerate(_drawn_weights(N, random)):
+        sums = dict(zip(dense, np.split(weights @ joined, ends, axis=1), strict=False))
+        if block * DRAWN < SPARSE_RESAMPLES:
+            sums |= {key: weights @ columns for key, columns in sparse.items()}
         with np.errstate(divide="ignore", invalid="ignore"):
             for drawn, statistic in zip(values, statistics, strict=True):
                 if id(statistic.columns) in sums:

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from xmlgp.metrics.assignment import share_of, without_unused_labels
-from xmlgp.metrics.ranking import check_shapes, ranks_of, top_entries
+from xmlgp.metrics.ranking import check_labelled, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
-from xmlgp.runtime.errors import SettingsError
 
-__all__ = ["first_of_labelled", "macro_statistics"]
+__all__ = ["macro_statistics"]
 
 #: The names of the means over labels.
 _MEANS = ("coverage", "macro-precision", "macro-recall", "macro-F1")
@@ -38,12 +37,13 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     Means over labels are over the K' labels that at least one point has. Other packages divide by all K labels; since
     the others have TP = 0, their values are these times K'/K.
 
-    `scores`, `labels` and `ks` are as for `evaluate_ranking`, and so are the order of equal scores and SettingsError.
+    `scores`, `labels` and `ks` are as for `ranking_statistics`, and so are the order of equal scores and SettingsError.
     """
-    check_shapes(scores, labels)
-    if not labels.nnz:
-        raise SettingsError("no point has a true label, so there is nothing to evaluate")
-    _, top, true = without_unused_labels(first_of_labelled(scores, labels, max(ks)), labels)
+    check_labelled(scores, labels)
+    top = top_entries(scores, max(ks))
+    top.data = np.repeat(np.diff(labels.indptr) > 0, np.diff(top.indptr)).astype(float)
+    top.eliminate_zeros()
+    top, true = without_unused_labels(top, labels)
     ranks = ranks_of(top)
     label_counts = np.diff(true.indptr)
     blocks = []
@@ -64,14 +64,6 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
             mean = partial(_mean_over_labels, name, positions, len(present), block)
             statistics[f"{name}@{k}"] = Statistic(sums_of, mean, 100.0)
     return statistics
-
-
-def first_of_labelled(scores: csr_array, labels: csr_array, k: int) -> csr_array:
-    """Return 1.0 for the first k labels of each point that has a label, in their order, see `top_entries`."""
-    top = top_entries(scores, k)
-    top.data = np.repeat(np.diff(labels.indptr) > 0, np.diff(top.indptr)).astype(float)
-    top.eliminate_zeros()
-    return top
 
 
 def _mean_over_labels(

@@ -7,35 +7,24 @@ N×K. All functions raise SettingsError if the shapes disagree, if there are no 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
+from xmlgp.metrics.ranking import are_true, canonical, check_shapes, points_of, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
 from xmlgp.runtime.errors import SettingsError
 
-__all__ = [
-    "Bin",
-    "calibration_statistics",
-    "frequency_groups",
-    "log_loss",
-    "reliability",
-    "top_calibration_errors",
-    "top_calibration_statistics",
-]
+__all__ = ["Bin", "calibration_statistics", "frequency_groups", "reliability", "top_calibration_statistics"]
 
 #: Number of bins of Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017.
 _BINS = 15
 
 #: Number of bins for the top k labels; smaller, because there are fewer entries.
 _TOP_BINS = 10
-
-#: Entries that are processed at a time, 8 MB of float64, so that no copy of all entries is needed.
-_BLOCK_ENTRIES = 1 << 20
 
 
 class Bin(NamedTuple):
@@ -56,25 +45,15 @@ def calibration_statistics(probabilities: csr_array, labels: csr_array) -> dict[
       width. Each entry is a binary event. Confidence is the probability that it is true; in multi-class
       classification it is the probability of the most likely class.
     """
-    losses = []
-    counts = []
-    gaps = []
-    for block, p, y in _listed_entries(probabilities, labels):
-        points = points_of(block)
-        epsilon = np.finfo(p.dtype).eps
-        clipped = np.clip(p, epsilon, 1 - epsilon)
-        losses.append(np.bincount(points, -np.log(np.where(y, clipped, 1 - clipped)), block.shape[0]))
-        counts.append(np.diff(block.indptr))
-        gaps.append(_gaps(points, p, y, _BINS, block.shape[0]))
+    points, p, y = _entries(canonical(probabilities), labels)
+    N = labels.shape[0]
+    epsilon = np.finfo(p.dtype).eps
+    clipped = np.clip(p, epsilon, 1 - epsilon)
+    losses = np.bincount(points, -np.log(np.where(y, clipped, 1 - clipped)), N)
     return {
-        "log_loss": ratio(np.concatenate(losses), np.concatenate(counts), 1.0, math.inf),
-        "ECE": Statistic(np.concatenate(gaps), _calibration_error, 1.0, is_mean=False),
+        "log_loss": ratio(losses, np.bincount(points, minlength=N), 1.0, math.inf),
+        "ECE": Statistic(_gaps(points, p, y, _BINS, N), _calibration_error, 1.0, is_mean=False),
     }
-
-
-def log_loss(probabilities: csr_array, labels: csr_array) -> float:
-    """Compute the log loss of `calibration_statistics`."""
-    return calibration_statistics(probabilities, labels)["log_loss"].value
 
 
 def reliability(probabilities: csr_array, labels: csr_array, bins: int) -> list[Bin]:
@@ -82,28 +61,20 @@ def reliability(probabilities: csr_array, labels: csr_array, bins: int) -> list[
 
     A bin includes its lower edge, the last one also 1.
     """
-    sums = np.zeros((3, bins))
-    for _, p, y in _listed_entries(probabilities, labels):
-        sums += [np.bincount(_bin_of(p, bins), weights, bins) for weights in (None, p, y)]
+    _, p, y = _entries(probabilities, labels)
+    sums = [np.bincount(_bin_of(p, bins), weights, bins).tolist() for weights in (None, p, y)]
     names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
-    return [Bin(name, int(n), p / n, y / n) for name, (n, p, y) in zip(names, sums.T.tolist(), strict=True) if n]
+    return [Bin(name, n, p / n, y / n) for name, n, p, y in zip(names, *sums, strict=True) if n]
 
 
-def top_calibration_errors(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, float]:
-    """Compute the expected calibration error of the k highest probabilities of each point, as {"ECE@k": error}.
+def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: Sequence[int]) -> dict[str, Statistic]:
+    """Return the expected calibration error of the k highest probabilities of each point, `ECE@k`, in 10 bins.
 
     Users see these probabilities. Over all labels the error is small because most probabilities are near zero.
     """
-    statistics = top_calibration_statistics(probabilities, labels, ks)
-    return {name: statistic.value for name, statistic in statistics.items()}
-
-
-def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, Statistic]:
-    """Return the errors of `top_calibration_errors`, with the same parameters, as statistics of the points."""
-    ks = tuple(ks)
-    _check(probabilities, labels)
     best = top_entries(probabilities, max(ks))
-    points, ranks, p, y = points_of(best), ranks_of(best), _in_range(best.data), are_true(best, labels)
+    points, p, y = _entries(best, labels)
+    ranks = ranks_of(best)
     statistics = {}
     for k in ks:
         first = ranks < k
@@ -142,28 +113,16 @@ def _bin_of(p: NDArray[np.floating], bins: int) -> NDArray[np.intp]:
     return np.minimum((p * bins).astype(np.intp), bins - 1)
 
 
-def _listed_entries(
+def _entries(
     probabilities: csr_array, labels: csr_array
-) -> Iterator[tuple[csr_array, NDArray[np.floating], NDArray[np.bool_]]]:
-    """Yield blocks of points with their listed probabilities and whether each is true, as flat arrays."""
-    _check(probabilities, labels)
-    step = max(1, _BLOCK_ENTRIES * labels.shape[0] // probabilities.nnz)
-    for start in range(0, labels.shape[0], step):
-        block = probabilities[start : start + step]
-        block.sum_duplicates()
-        yield block, _in_range(block.data), are_true(block, labels[start : start + step])
-
-
-def _check(probabilities: csr_array, labels: csr_array) -> None:
+) -> tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
+    """Return the point of each listed entry, its probability, and whether it is true; SettingsError as above."""
     check_shapes(probabilities, labels, "probabilities")
     if not probabilities.nnz:
         raise SettingsError("there are no probabilities to evaluate")
-
-
-def _in_range(p: NDArray[Any]) -> NDArray[np.floating]:
-    """Return probabilities as floating-point numbers; raise SettingsError if one is not in [0, 1]."""
+    p = probabilities.data
     if p.dtype.kind != "f":
         p = p.astype(np.float64)
     if not (np.all(p >= 0) and np.all(p <= 1)):
         raise SettingsError("a probability is not in [0, 1]")
-    return p
+    return points_of(probabilities), p, are_true(probabilities, labels)

@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.runtime.errors import SettingsError
 
-__all__ = ["DEFAULT_A", "DEFAULT_B", "Propensities", "estimate_propensities", "propensities", "propensities_of_counts"]
+__all__ = ["DEFAULT_A", "DEFAULT_B", "Propensities", "estimate_propensities", "propensities_of_counts"]
 
 #: A and B of most data sets. The repository uses 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon.
 DEFAULT_A = 0.55
@@ -29,32 +28,23 @@ class Propensities(NamedTuple):
 
 
 def estimate_propensities(
-    counts: NDArray[np.integer], n_points: int, n_features: int, A: float | None = None, B: float | None = None
+    counts: NDArray[np.integer], n_points: int, n_features: int, model: tuple[float, float] | None = None
 ) -> Propensities:
     """Estimate propensities from the number of training points that have each label, K, and the N and D of training.
 
-    An A or B of None is that of the catalogue's data set of these sizes, or else `DEFAULT_A` or `DEFAULT_B`.
-    SettingsError is raised as by `propensities_of_counts`.
+    `model` is A and B; by default those of the catalogue's data set of these sizes, or else `DEFAULT_A` and
+    `DEFAULT_B`. SettingsError is raised as by `propensities_of_counts`.
     """
     origin = "as given"
-    if not (A and B):
-        default_A = DEFAULT_A
-        default_B = DEFAULT_B
-        origin = "the default"
+    if model is None:
         entry = load_catalogue().find_by_shape(n_points, n_features, len(counts))
         if entry and entry.propensity:
-            default_A, default_B = entry.propensity
+            model = entry.propensity
             origin = f"from {entry.name} in the catalogue"
-        if A or B:
-            origin = f"one given, the other {origin}"
-        A = A or default_A
-        B = B or default_B
-    return Propensities(propensities_of_counts(counts, n_points, A, B), A, B, origin)
-
-
-def propensities(labels: csr_array, a: float = DEFAULT_A, b: float = DEFAULT_B) -> NDArray[np.float64]:
-    """Estimate the propensity of each label from the training labels, N×K; see `propensities_of_counts`."""
-    return propensities_of_counts(labels.sum(axis=0), labels.shape[0], a, b)
+        else:
+            model = DEFAULT_A, DEFAULT_B
+            origin = "the default"
+    return Propensities(propensities_of_counts(counts, n_points, *model), *model, origin)
 
 
 def propensities_of_counts(

@@ -17,13 +17,12 @@ from xmlgp.runtime.errors import SettingsError
 __all__ = [
     "are_true",
     "canonical",
+    "check_labelled",
     "check_shapes",
-    "evaluate_ranking",
     "points_of",
     "ranking_statistics",
     "ranks_of",
     "top_entries",
-    "true_entries",
 ]
 
 
@@ -34,21 +33,20 @@ class _Hits(NamedTuple):
     labels: NDArray[np.integer]
     ranks: NDArray[np.integer]
 
-    def sums(self, depth: int, N: int, gains: NDArray[np.floating] | None = None) -> NDArray[np.float64]:
-        """Return the number of hits among the first `depth` of each of N points, or the sum of their gains, N."""
+    def sums(self, gains: NDArray[np.float64], depth: int, N: int) -> NDArray[np.float64]:
+        """Return the sum of the gains of hits among the first `depth` of each of N points, N."""
         first = self.ranks < depth
-        weights = None if gains is None else gains[first]
-        sums: NDArray[np.float64] = np.bincount(self.points[first], weights, N).astype(np.float64)
+        sums: NDArray[np.float64] = np.bincount(self.points[first], gains[first], N).astype(np.float64)
         return sums
 
 
-def evaluate_ranking(
+def ranking_statistics(
     scores: csr_array,
     labels: csr_array,
     ks: Iterable[int] = (1, 3, 5),
     propensities: NDArray[np.floating] | None = None,
-) -> dict[str, float]:
-    """Evaluate how well scores rank the true labels.
+) -> dict[str, Statistic]:
+    """Return measures of how well scores rank the true labels, as statistics of the points.
 
     The labels of a point are ranked by descending score. hit_l is 1 if the l-th label is true, otherwise 0; p_l is the
     propensity of the l-th label; n is the number of true labels of the point. All measures are in percent. These are
@@ -71,71 +69,60 @@ def evaluate_ranking(
     (http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
     number of labels before summing, and then differ for points with fewer than k labels.
     """
-    statistics = ranking_statistics(scores, labels, ks, propensities)
-    return {name: statistic.value for name, statistic in statistics.items()}
-
-
-def ranking_statistics(
-    scores: csr_array,
-    labels: csr_array,
-    ks: Iterable[int] = (1, 3, 5),
-    propensities: NDArray[np.floating] | None = None,
-) -> dict[str, Statistic]:
-    """Return the measures of `evaluate_ranking`, with the same parameters, as statistics of the points."""
-    check_shapes(scores, labels)
+    check_labelled(scores, labels)
     if propensities is not None and len(propensities) != labels.shape[1]:
         raise SettingsError(f"there are propensities of {len(propensities)} labels, but scores of {labels.shape[1]}")
+    N = labels.shape[0]
     label_counts = labels.sum(axis=1)
     labelled = label_counts > 0
-    if not labelled.any():
-        raise SettingsError("no point has a true label, so there is nothing to evaluate")
-
     # Ranks beyond the longest ranking are empty, so a huge k needs no more memory.
-    longest = max(np.diff(scores.indptr).max(), label_counts.max())
-    depth_of = {k: min(k, int(longest)) for k in ks}
+    longest = int(max(np.diff(scores.indptr).max(), label_counts.max()))
+    depth_of = {k: min(k, longest) for k in ks}
     deepest = max(depth_of.values())
     hits = _find_hits(scores, labels, deepest)
+    ones = np.ones(deepest)
     discounts = 1 / np.log2(np.arange(deepest) + 2)
     # Element n is the best DCG for n true labels. A hit belongs to a point with a true label, so element 0 is unused.
     ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
-    N = labels.shape[0]
     statistics = {}
     for k, depth in depth_of.items():
-        statistics[f"P@{k}"] = ratio(hits.sums(depth, N), k * labelled)
+        statistics[f"P@{k}"] = ratio(hits.sums(ones[hits.ranks], depth, N), k * labelled)
     for k, depth in depth_of.items():
         gains = discounts[hits.ranks] / ideal_dcg[np.minimum(label_counts[hits.points], depth)]
-        statistics[f"nDCG@{k}"] = ratio(hits.sums(depth, N, gains), labelled)
+        statistics[f"nDCG@{k}"] = ratio(hits.sums(gains, depth, N), labelled)
+    if propensities is None:
+        return statistics
 
-    if propensities is not None:
-        gain_of_label = 1 / np.asarray(propensities, dtype=np.float64)
-        ideal_scores = csr_array((gain_of_label[labels.indices], labels.indices, labels.indptr), labels.shape)
-        ideal_hits = _find_hits(ideal_scores, labels, deepest)
-        for name, discount_of_rank in ("PSP", np.ones_like(discounts)), ("PSnDCG", discounts):
-            gains = gain_of_label[hits.labels] * discount_of_rank[hits.ranks]
-            ideal_gains = gain_of_label[ideal_hits.labels] * discount_of_rank[ideal_hits.ranks]
-            for k, depth in depth_of.items():
-                ideal = ideal_hits.sums(depth, N, ideal_gains)
-                statistics[f"{name}@{k}"] = ratio(hits.sums(depth, N, gains), ideal)
+    gain_of_label = 1 / np.asarray(propensities, dtype=np.float64)
+    ideal_scores = csr_array((gain_of_label[labels.indices], labels.indices, labels.indptr), labels.shape)
+    ideal_hits = _find_hits(ideal_scores, labels, deepest)
+    for name, discount_of_rank in ("PSP", ones), ("PSnDCG", discounts):
+        for k, depth in depth_of.items():
+            found, ideal = (
+                ranked.sums(gain_of_label[ranked.labels] * discount_of_rank[ranked.ranks], depth, N)
+                for ranked in (hits, ideal_hits)
+            )
+            statistics[f"{name}@{k}"] = ratio(found, ideal)
     return statistics
 
 
-def true_entries(predicted: csr_array, labels: csr_array) -> NDArray[np.integer]:
-    """Return the positions in `predicted.data` of the entries that are true labels, ordered by point and label.
+def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:
+    """Return whether each entry of `predicted.data` is a true label (ndarray of bool).
 
     Both arguments are N×K. `predicted` has at most one entry per point and label, in any order.
     """
+    is_true = np.zeros(predicted.nnz, bool)
+    is_true[_true_entries(predicted, labels)] = True
+    return is_true
+
+
+def _true_entries(predicted: csr_array, labels: csr_array) -> NDArray[np.integer]:
+    """Return the positions of the true labels in `predicted.data`, ordered by point and label; see `are_true`."""
     # An elementwise product keeps exactly the common entries. Positions start at 1, because a zero would be dropped.
     positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
     common = canonical(positions) * canonical(labels).astype(positions.dtype)
     true_positions: NDArray[np.integer] = common.data - 1
     return true_positions
-
-
-def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:
-    """Return whether each entry of `predicted.data` is a true label (ndarray of bool); see `true_entries`."""
-    is_true = np.zeros(predicted.nnz, bool)
-    is_true[true_entries(predicted, labels)] = True
-    return is_true
 
 
 def top_entries(scores: csr_array, k: int) -> csr_array:
@@ -167,10 +154,17 @@ def check_shapes(scores: csr_array, labels: csr_array, name: str = "scores") -> 
         raise SettingsError(f"the {name} are {first}, the true labels {second}")
 
 
+def check_labelled(scores: csr_array, labels: csr_array) -> None:
+    """Raise SettingsError unless scores and true labels have the same shape and a point has a label."""
+    check_shapes(scores, labels)
+    if not labels.nnz:
+        raise SettingsError("no point has a true label, so there is nothing to evaluate")
+
+
 def _find_hits(scores: csr_array, labels: csr_array, k: int) -> _Hits:
     """Return the true labels among the k of highest score of each point."""
     top = top_entries(scores, k)
-    entries = true_entries(top, labels)
+    entries = _true_entries(top, labels)
     return _Hits(points_of(top)[entries], top.indices[entries], ranks_of(top)[entries])
 
 

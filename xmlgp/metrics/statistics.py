@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-__all__ = ["Columns", "Statistic", "ratio"]
+__all__ = ["Columns", "Statistic", "ratio", "values"]
 
 #: What each of N points adds to each of c sums, N×c.
 Columns: TypeAlias = "NDArray[np.float64] | csr_array"
@@ -50,6 +50,11 @@ class Statistic:
         """The measure of all points; NaN if it is undefined."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(self.function(np.asarray(self.columns.sum(axis=0), dtype=np.float64)[None])[0])
+
+
+def values(statistics: Mapping[str, Statistic]) -> dict[str, float]:
+    """Return the values of measures by their names."""
+    return {name: statistic.value for name, statistic in statistics.items()}
 
 
 def ratio(above: ArrayLike, below: ArrayLike, factor: float = 100.0, most: float = 100.0) -> Statistic:

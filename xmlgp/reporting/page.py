@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, vstack
 from xmlgp.api.points import Block
 from xmlgp.data.dataset import widened
 from xmlgp.metrics.intervals import Interval
-from xmlgp.metrics.probabilities import frequency_groups, reliability, top_calibration_errors
+from xmlgp.metrics.probabilities import frequency_groups, reliability, top_calibration_statistics
 from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
@@ -118,7 +118,7 @@ def render(
         ks=KS,
         shown=SHOWN,
         measures=by_name.items(),
-        error=top_calibration_errors(probabilities, answers.labels, [SHOWN])[f"ECE@{SHOWN}"],
+        error=top_calibration_statistics(probabilities, answers.labels, [SHOWN])[f"ECE@{SHOWN}"].value,
         reliability=reliability(probabilities, answers.labels, 10),
         frequencies=[] if counts is None else errors.by_frequency(counts),
         missed=errors.missed_labels(labels, counts),

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from tests.models.mlgpf.test_train import assert_same_parameters, prepared
 from tests.problems import small_dataset
 from xmlgp.linear_algebra.array_groups import arrays_fit
-from xmlgp.metrics.probabilities import top_calibration_errors
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.probabilities import top_calibration_statistics
+from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.models.mlgpf import held_out as module
 from xmlgp.models.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.models.mlgpf.method import Problem
@@ -171,9 +171,9 @@ def test_the_map_fits_the_probabilities_of_held_out_points(chosen):
     scores, truth = scores_of_held_out(parameters, arguments)
     assert trained.held_out.points == len(truth)
     shown = sp.csr_array(scores), sp.csr_array(truth)
-    np.testing.assert_allclose(trained.held_out[1:4], [evaluate_ranking(*shown)[f"P@{k}"] for k in (1, 3, 5)])
+    np.testing.assert_allclose(trained.held_out[1:4], [ranking_statistics(*shown)[f"P@{k}"].value for k in (1, 3, 5)])
     errors = trained.held_out.uncalibrated_error, trained.held_out.calibrated_error
-    np.testing.assert_allclose(errors[0], top_calibration_errors(*shown, (5,))["ECE@5"], rtol=1e-4)
+    np.testing.assert_allclose(errors[0], top_calibration_statistics(*shown, (5,))["ECE@5"].value, rtol=1e-4)
     assert 0 < errors[1] < 1
 
 
