@@ -1,43 +1,36 @@
-"""Functions that the benchmarks share: training through the library, generated data, time, memory, tables and JSON.
+"""Functions that the benchmarks share: training through the library, generated data, time, memory, tables and JSON."""
 
-Import it before NumPy, as it chooses the kernels that NumPy uses.
-"""
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
 
-from xmlgp.runtime.threads import prefer_avx512
+import click
+import numpy as np
+import scipy.sparse as sp
 
-prefer_avx512()
-
-import argparse  # noqa: E402 -- NumPy must be imported after the choice of its kernels
-import dataclasses  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import platform  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from concurrent.futures import ProcessPoolExecutor  # noqa: E402
-from multiprocessing import get_context  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import NamedTuple  # noqa: E402
-
-import click  # noqa: E402
-import numpy as np  # noqa: E402
-import scipy.sparse as sp  # noqa: E402
-
-from benchmarks.generate import GeneratedSet, Shape  # noqa: E402
-from benchmarks.peak_memory import reset_peak, resident_bytes  # noqa: E402
-from benchmarks.peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
-from xmlgp.data.catalogue import load_catalogue  # noqa: E402
-from xmlgp.data.repository_format import read_dataset  # noqa: E402
-from xmlgp.features.pipeline import Preprocessed, find_inducing_inputs  # noqa: E402
-from xmlgp.metrics.ranking import ranking_statistics  # noqa: E402
-from xmlgp.metrics.statistics import values  # noqa: E402
-from xmlgp.models.fields import Settings  # noqa: E402
-from xmlgp.models.mlgpf.method import Problem  # noqa: E402
-from xmlgp.models.mlgpf.predictor import MLGPFPredictor  # noqa: E402
-from xmlgp.models.mlgpf.train import run_inference  # noqa: E402
-from xmlgp.models.mlgpf.train import train as train_model  # noqa: E402
-from xmlgp.models.table import resolve  # noqa: E402
+from benchmarks.generate import GeneratedSet, Shape
+from benchmarks.peak_memory import reset_peak, resident_bytes
+from benchmarks.peers import MEASURES, PEERS, TOP, peer_names
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.features.pipeline import Preprocessed, find_inducing_inputs
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.statistics import values
+from xmlgp.models.fields import Settings
+from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.predictor import MLGPFPredictor
+from xmlgp.models.mlgpf.train import run_inference
+from xmlgp.models.mlgpf.train import train as train_model
+from xmlgp.models.table import resolve
 
 BENCHMARKS = Path(__file__).parent
 

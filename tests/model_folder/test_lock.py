@@ -58,4 +58,5 @@ def test_a_file_in_place_of_the_folder_is_rejected(tmp_path):
 
 def test_other_file_in_place_of_the_lock_is_rejected(tmp_path):
     (tmp_path / LOCK).mkdir()
-    assert rejected(tmp_path) == f"{tmp_path / LOCK}: this is not the lock of a model folder; remove it"
+    with pytest.raises(OSError, match="this is not a lock file; remove it"), lock_model_folder(tmp_path):
+        pass

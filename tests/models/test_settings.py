@@ -194,7 +194,7 @@ def test_settings_that_only_weight_space_or_inducing_inputs_have_are_refused(map
         ("two\nlines", r"'two\nlines'"),
         (3, "3"),
         (None, "None"),
-        (16**5000, "a number of 20001 bits"),
+        (16**5000, "a number of thousands of digits"),
     ],
     ids=lambda value: type(value).__name__,
 )

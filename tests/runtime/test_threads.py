@@ -1,8 +1,6 @@
 """Parallel tasks, and the number of BLAS threads."""
 
-import builtins
 import functools
-import io
 import os
 import subprocess
 import sys
@@ -14,15 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from xmlgp.runtime import threads
-from xmlgp.runtime.threads import (
-    core_count,
-    limit_threads,
-    one_blas_thread,
-    parallel_for,
-    prefer_avx512,
-    run_parallel,
-    start_task,
-)
+from xmlgp.runtime.threads import core_count, limit_threads, one_blas_thread, parallel_for, run_parallel, start_task
 
 
 def blas_threads():
@@ -167,24 +157,6 @@ def test_numpy_error_settings_apply_to_all_threads(cores):
         run_parallel([overflow] * 10)
 
 
-@pytest.mark.parametrize(
-    ("cpuinfo", "expected"),
-    [
-        ("processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\nbugs\t:\n", "Cooperlake"),
-        ("flags\t: fpu avx2 avx512f\n", None),
-        ("Features: bf16\n", None),
-        ("", None),
-    ],
-)
-def test_avx512_kernels_are_preferred_if_the_processor_supports_them(monkeypatch, cpuinfo, expected):
-    monkeypatch.setattr(builtins, "open", lambda path: io.StringIO(cpuinfo))
-    for chosen in ({}, {"OPENBLAS_CORETYPE": "Haswell"}):
-        environment = dict(chosen)
-        monkeypatch.setattr(os, "environ", environment)
-        prefer_avx512()
-        assert environment.get("OPENBLAS_CORETYPE") == chosen.get("OPENBLAS_CORETYPE", expected)
-
-
 def test_the_command_line_does_not_import_numpy():
     code = "import sys, xmlgp.cli; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -224,19 +196,3 @@ def test_blas_stays_at_one_thread_while_another_thread_needs_it():
     other.join()
     assert seen == [{1}]
     assert blas_threads() == {2}
-
-
-def test_work_continues_while_the_interpreter_shuts_down():
-    program = """if True:
-        import threading, time
-        from xmlgp.runtime.threads import start_task, parallel_for
-        def work():
-            threading.main_thread().join()
-            done = []
-            parallel_for(lambda start, stop: done.extend(range(start, stop)), 100, 1)
-            assert sorted(done) == list(range(100)) and start_task(lambda: 3)() == 3
-            print("done")
-        threading.Thread(target=work).start()
-    """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (result.stdout, result.stderr) == ("done\n", "")

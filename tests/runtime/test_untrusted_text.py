@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import DETERMINISTIC
-from xmlgp.runtime.untrusted_text import MAX_EXCERPT, ForTerminal, escape, excerpt, quote, show_name, visible
+from xmlgp.runtime.untrusted_text import MAX_EXCERPT, ForTerminal, escape, excerpt, quote, visible
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=100) | st.dates() | st.binary(),
@@ -34,28 +34,15 @@ def test_excerpts_of_huge_values_are_fast():
     for _ in range(100):
         bomb = [bomb] * 10
     assert excerpt(bomb).startswith("[[[[[[[...], [...], ")
-    assert excerpt(10**5000) == "a number of 16610 bits"
-    assert excerpt({"a": -(10**5000)}) == "{'a': a number of 16610 bits}"
+    assert excerpt(10**5000) == excerpt({"a": -(10**5000)}) == "a number of thousands of digits"
     loop = []
     loop.append(loop)
     assert excerpt(loop).startswith("[[[")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("a\x1b[2J\n", r"a\x1b[2J\n"), ("x" * 200, "x" * 200), ("x" * 60_000, "x" * 200 + "…")]
-)
-def test_escaped_text_is_printable_and_short(text, expected):
+@pytest.mark.parametrize(("text", "expected"), [("a\x1b[2J\n", r"a\u001b[2J\n"), ("x" * 60_000, "x" * 200)])
+def test_escaped_text_is_one_short_line(text, expected):
     assert escape(text) == expected
-
-
-def test_escape_without_limit_does_not_truncate():
-    assert escape("x" * 60_000 + "\u202e", longest=None) == "x" * 60_000 + r"\u202e"
-
-
-def test_only_plain_names_are_shown_as_they_are():
-    assert show_name("a.b-c+d_3") == "a.b-c+d_3"
-    for name in ["", "a b", "a\n", "x" * 61, "é", 3, ["a"]]:
-        assert show_name(name) == excerpt(name)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +69,8 @@ def test_other_text_is_visible_as_it_is(text):
 
 def test_a_terminal_gets_lines_and_tabs_as_they_are_and_bytes_of_other_encodings():
     stream = io.BytesIO()
-    terminal = ForTerminal(io.TextIOWrapper(stream))
+    terminal = ForTerminal(stream)
     content = "a\tb\n\u202e\x1b".encode() + b"\xe9\n"
     assert terminal.write(memoryview(content)) == len(content)
+    terminal.flush()
     assert stream.getvalue() == b"a\tb\n\\u202e\\u001b\xe9\n"

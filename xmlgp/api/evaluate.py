@@ -30,7 +30,7 @@ from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import Statistic
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.errors import ScoresFormatError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.runtime.errors import ScoresFormatError, SettingsError, UsageError
 from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
@@ -87,7 +87,6 @@ class Comparison:
     measures: dict[str, Difference]
 
 
-@memory_errors_reported()
 def evaluate(  # noqa: PLR0913, which are the options of the command
     scores: FilePath | Matrix | Scores | Predictions | Sequence[Any],
     labels: FilePath | Labels | Dataset | TrainingData | Source,
@@ -143,7 +142,6 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     return _measured(matching, facts, options, reporter.note)
 
 
-@memory_errors_reported()
 def compare(
     a: FilePath | Matrix | Scores | Predictions | Sequence[Any],
     b: FilePath | Matrix | Scores | Predictions | Sequence[Any],

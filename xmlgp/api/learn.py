@@ -17,7 +17,7 @@ from xmlgp.api.trained_model import TrainedModel, held, rewritten
 from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
 from xmlgp.model_folder.arrays import remove
 from xmlgp.models.table import MODELS
-from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.runtime.work import THIS_MACHINE
@@ -27,7 +27,6 @@ from xmlgp.text.vocabulary import name_labels, read_vocabulary
 __all__ = ["has_learned", "learn"]
 
 
-@memory_errors_reported()
 def learn(  # noqa: PLR0913, which are the options of the command
     model: FilePath | TrainedModel,
     data: Points | Source | None = None,

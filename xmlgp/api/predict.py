@@ -20,7 +20,7 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_reader import NamedScores
 from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints, format_of
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runtime.errors import UsageError, memory_errors_reported
+from xmlgp.runtime.errors import UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.work import THIS_MACHINE, Work
@@ -31,7 +31,6 @@ __all__ = ["RANKED", "Predictions", "matrix", "named_scores", "predict", "write"
 RANKED = 5
 
 
-@memory_errors_reported()
 def predict(
     model: FilePath | TrainedModel,
     data: Points | Source,
@@ -136,7 +135,7 @@ class Predictions:
 
     def scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
         """Yield open points with their scores, some at a time; their number N is for the progress."""
-        with memory_errors_reported(), self.reporter.progress("predict", N, " points") as bar:
+        with self.reporter.progress("predict", N, " points") as bar:
             for block in score_blocks(self.model, self.scoring, points.blocks(), self.work, points.waits):
                 yield block
                 bar.update(block.scores.N)

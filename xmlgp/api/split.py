@@ -13,7 +13,7 @@ from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.streams import check_outputs
 from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as, temporary_folder
-from xmlgp.runtime.errors import UsageError, XmlgpError, memory_errors_reported
+from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -22,7 +22,6 @@ from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, names_file
 __all__ = ["split"]
 
 
-@memory_errors_reported()
 def split(
     data: FilePath | Source,
     out: FilePath,

@@ -37,7 +37,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models.fields import Settings
 from xmlgp.models.table import MODELS, Recipe, default_model
-from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.runtime.work import THIS_MACHINE, Work
@@ -52,7 +52,6 @@ __all__ = ["CHECKPOINT_SECONDS", "FolderTraining", "check_training", "preprocess
 CHECKPOINT_SECONDS = 300
 
 
-@memory_errors_reported()
 def preprocess(  # noqa: PLR0913, which are the options of the command
     data: Points | Source,
     path: FilePath,
@@ -91,7 +90,6 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
         )
 
 
-@memory_errors_reported()
 def train(  # noqa: PLR0913, which are the options of the command
     data: Points | Source,
     path: FilePath | None = None,

@@ -27,7 +27,7 @@ from xmlgp.models.model import Topic
 from xmlgp.models.table import MODELS
 from xmlgp.neighbours.hyperparameters import CHOICES, RECALL, in_words
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.runtime.errors import ModelFolderError, UsageError, memory_errors_reported
+from xmlgp.runtime.errors import ModelFolderError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.text.label_texts import NumberedTexts
 from xmlgp.text.names import Names
@@ -221,7 +221,6 @@ def rewritten(before: TrainedModel, model: TrainedModel) -> TrainedModel:
     return replace(model, folder=write_model(model, before.folder.path, keep, **facts))
 
 
-@memory_errors_reported()
 def load(path: FilePath) -> TrainedModel:
     """Return the model in a folder, which is not trusted: it holds no code, and its content is checked.
 

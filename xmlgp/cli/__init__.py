@@ -15,10 +15,9 @@ from typing import IO, Any
 
 import click
 
-from xmlgp.runtime.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
+from xmlgp.runtime.errors import DataFormatError, UsageError, XmlgpError, nearest
 from xmlgp.runtime.interrupts import Interrupted, handle_signals, ignore_signals
 from xmlgp.runtime.progress import end_bars
-from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.runtime.untrusted_text import ForTerminal, visible
 from xmlgp.version import __version__
 
@@ -99,8 +98,6 @@ class _Commands(Command, click.Group):
 
 def _command(name: str) -> click.Command:
     """Return a subcommand, whose module is imported."""
-    # Before the first import of NumPy.
-    prefer_avx512()
     command: click.Command = getattr(importlib.import_module(f"xmlgp.cli.{name}"), name)
     return command
 
@@ -113,22 +110,22 @@ def _prepare_streams() -> None:
         # A locale without ℓ or Σ prints a question mark.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    if sys.stdout is not None and sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
-        encoding = sys.stdout.encoding
-        sys.stdout = io.TextIOWrapper(ForTerminal(sys.stdout), encoding, errors="replace", write_through=True)
+    if sys.stdout is not None and sys.stdout.isatty():
+        terminal = ForTerminal(io.FileIO(sys.stdout.fileno(), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(terminal, sys.stdout.encoding, errors="replace", write_through=True)
 
 
 @contextlib.contextmanager
 def _errors_shown() -> Iterator[None]:
     """Turn errors of users and of their machines into Click's errors, which are printed as one sentence."""
     try:
-        with _bars_ended(), memory_errors_reported():
+        with _bars_ended():
             yield
     except BrokenPipeError as error:
         # The reader of a pipe (`| head`) closed it.
         _abandon_stdout()
         raise click.exceptions.Exit(128 + 13) from error
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         # Before those of users: a missing file is both, and the other sentence is for Python.
         _abandon_stdout()
         raise click.ClickException(visible(_describe(error))) from error
@@ -149,8 +146,10 @@ def _errors_shown() -> Iterator[None]:
         raise
 
 
-def _describe(error: OSError) -> str:
+def _describe(error: OSError | MemoryError) -> str:
     """Return what the system says, and of which file."""
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory: {error}".removesuffix(": ")
     if error.errno == errno.ENOSPC:
         return f"no space left on the disk of {error.filename or 'the output'}"
     reason = str(error.strerror or error)

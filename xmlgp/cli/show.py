@@ -15,7 +15,6 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.table import settings_in_words
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["READABLE", "show"]
 
@@ -90,5 +89,5 @@ def _topics(folder: ModelFolder) -> Iterator[str]:
         yield f"topic {topic.number}{joined} ({100 * topic.share:.2f} %)"
         for label, weight in zip(topic.labels, topic.weights, strict=True):
             if weight >= LEAST_SHARE * topic.weights[0]:
-                name = f"  {escape(names[label], longest=None)}" if names else ""
+                name = f"  {names[label]}" if names else ""
                 yield f"  {weight:.4f}  {label:{width}}{name}"

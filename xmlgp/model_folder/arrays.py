@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.runtime.atomic_files import create_file, make_folders, remove_abandoned, remove_empty
+from xmlgp.runtime.atomic_files import create_file, make_folders, remove_empty
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.npy import map_array, write_array
@@ -159,4 +159,3 @@ def remove_unused_arrays(path: Path, entries: Iterable[Entry]) -> None:
     with contextlib.suppress(OSError):
         unused = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
         remove([file for file in unused if is_array_file(file.name)], ())
-        remove_abandoned(path / FOLDER)

@@ -8,7 +8,7 @@ from pathlib import Path
 from xmlgp.model_folder.arrays import FOLDER, make_model_folder, remove
 from xmlgp.runtime.atomic_files import check_writable, remove_abandoned
 from xmlgp.runtime.errors import ModelFolderError, ModelInUseError
-from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock
+from xmlgp.runtime.locks import LockedError, hold_lock
 
 __all__ = ["LOCK", "lock_model_folder"]
 
@@ -21,7 +21,7 @@ def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
 
     The folder is created if it does not exist, and removed afterwards if it is still empty. OSError is raised if it
     cannot be written, so that training fails before it starts; ModelInUseError if another process is writing it, which
-    can take hours; ModelFolderError if the path is that of a file, or the lock is another file.
+    can take hours; ModelFolderError if the path is that of a file.
     """
     path = Path(path)
     if path.is_file():
@@ -33,11 +33,9 @@ def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
             raise ModelInUseError(
                 f"{path}: another process is writing this model; wait until it ends, or choose another folder"
             ) from None
-        except NotALockError:
-            raise ModelFolderError(f"{path / LOCK}: this is not the lock of a model folder; remove it") from None
         stack.callback(remove, [], make_model_folder(path))
         check_writable(path / FOLDER, path)
         # No other process writes here, so what is temporary is left by one that was killed.
         for folder in (path, path / FOLDER):
-            remove_abandoned(folder, age=0)
+            remove_abandoned(folder)
         yield

@@ -14,7 +14,7 @@ from xmlgp.models.fields import Settings, check, from_text, in_words
 from xmlgp.models.gpc.record import GPC
 from xmlgp.models.mlgpf.record import MLGPF
 from xmlgp.runtime.errors import SettingsError, nearest
-from xmlgp.runtime.untrusted_text import excerpt, show_name
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "Recipe", "check_names", "check_recipe", "default_model"]
 __all__ += ["fields_of", "read_settings", "resolve", "resolve_for", "settings_from", "settings_in_words"]
@@ -74,7 +74,7 @@ def settings_in_words(settings: Settings, facts: Mapping[str, Any]) -> dict[str,
 
 def check_names(names: Iterable[str], where: str, model: str) -> None:
     """Raise SettingsError for a name that is not a setting of the model."""
-    unknown = sorted(set(names) - fields_of(model).keys(), key=show_name)
+    unknown = sorted(set(names) - fields_of(model).keys(), key=excerpt)
     if unknown:
         raise SettingsError(f"{where}: {_reason(unknown[0], [model])}")
 
@@ -114,7 +114,8 @@ def _reason(name: str, models: Sequence[str]) -> str:
     names = sorted({name for model in models for name in fields_of(model)})
     similar = nearest(name, names) if isinstance(name, str) else None
     advice = f"did you mean {similar}?" if similar else f"there are {', '.join(names)}"
-    return f"{show_name(name)} is not a setting; {advice}"
+    shown = name if isinstance(name, str) and name.isprintable() else excerpt(name)
+    return f"{shown} is not a setting; {advice}"
 
 
 def resolve(

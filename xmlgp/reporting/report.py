@@ -18,7 +18,7 @@ from xmlgp.metrics.intervals import intervals
 from xmlgp.metrics.macro import macro_statistics
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import ranking_statistics
-from xmlgp.runtime.errors import SettingsError, UsageError, memory_errors_reported
+from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["report"]
@@ -27,7 +27,6 @@ __all__ = ["report"]
 MEASURES = ("P", "nDCG", "PSP", "recall", "macro-F1")
 
 
-@memory_errors_reported()
 def report(
     model: FilePath | TrainedModel,
     data: Points | Source,

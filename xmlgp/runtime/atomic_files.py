@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 __all__ = [
-    "TEMPORARY_NAME",
+    "TEMPORARY",
     "atomic_write",
     "check_writable",
     "create_file",
@@ -28,11 +26,8 @@ __all__ = [
 #: A file or folder by its name.
 PathLike: TypeAlias = str | os.PathLike[str]
 
-#: Matches the names of incomplete files and of temporary folders.
-TEMPORARY_NAME = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
-
-#: Age at which those that killed processes left are removed.
-ABANDONED_SECONDS = 24 * 60 * 60
+#: The names of incomplete files and of temporary folders, each with other digits.
+TEMPORARY = ".xmlgp-{}.tmp"
 
 #: Errors of fsync on file systems that have none.
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
@@ -76,7 +71,6 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     remains.
     """
     target = Path(path)
-    remove_abandoned(target.parent)
     temporary = _temporary_name(target.parent)
     try:
         with create_file(temporary, path) as stream:
@@ -86,19 +80,11 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     except BaseException:
         _remove(temporary)
         raise
-    # Flush the entry of the folder, where the file system supports that.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextlib.contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """Yield a new folder in another one, which only this user can read, and remove it at the end."""
-    remove_abandoned(parent)
     folder = _temporary_name(parent)
     try:
         with report_errors_as(parent, folder):
@@ -108,13 +94,10 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_abandoned(folder: Path, age: float = ABANDONED_SECONDS) -> None:
-    """Remove temporary files and folders that did not change for some seconds from a folder; ignore errors."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            with contextlib.suppress(OSError):
-                if TEMPORARY_NAME.fullmatch(name) and time.time() - os.lstat(folder / name).st_mtime >= age:
-                    _remove(folder / name)
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files and folders that killed processes left in a folder, which no process writes now."""
+    for path in folder.glob(TEMPORARY.format("*")):
+        _remove(path)
 
 
 def check_writable(folder: Path, shown_as: PathLike | None = None) -> None:
@@ -149,7 +132,7 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 def _temporary_name(folder: Path) -> Path:
-    return folder / f".xmlgp-{secrets.token_hex(8)}.tmp"
+    return folder / TEMPORARY.format(secrets.token_hex(8))
 
 
 def _remove(path: Path) -> None:

@@ -6,7 +6,6 @@ status 1; a Python user catches `XmlgpError`.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
@@ -21,17 +20,16 @@ __all__ = [
     "NamesFormatError",
     "NoSuchFileError",
     "NumericalError",
-    "OutOfMemoryError",
     "ScoresFormatError",
     "SettingsError",
     "UsageError",
     "XmlgpError",
-    "memory_errors_reported",
     "nearest",
     "up_to_error",
 ]
 
 Item = TypeVar("Item")
+
 
 #: Least similarity, from 0 to 1, of a name to what is suggested in its place: "trian" and "train" have 0.8.
 SIMILAR = 0.65
@@ -83,17 +81,6 @@ class NamesFormatError(DataFormatError):
     """A file of names is malformed, or has the wrong number of them."""
 
 
-@contextlib.contextmanager
-def memory_errors_reported() -> Iterator[None]:
-    """Raise a MemoryError as `OutOfMemoryError`, as a context manager or a decorator."""
-    try:
-        yield
-    except OutOfMemoryError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"there is not enough memory: {error}".removesuffix(": ")) from error
-
-
 class CatalogueError(XmlgpError):
     """The catalogue, or the `data.yaml` of a folder, is malformed, or lacks a requested entry."""
 
@@ -112,10 +99,6 @@ class ModelInUseError(ModelFolderError):
 
 class NumericalError(XmlgpError):
     """A computation became non-finite."""
-
-
-class OutOfMemoryError(XmlgpError, MemoryError):
-    """Memory could not be allocated."""
 
 
 class SettingsError(XmlgpError, ValueError):
@@ -142,6 +125,5 @@ class NoSuchFileError(UsageError, FileNotFoundError):
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Return the first of `names` that starts with `name`, or else the most similar one; None if none is similar."""
-    longer = [other for other in names if name and other.startswith(name)]
-    return next(iter(longer or difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)), None)
+    """Return the one of `names` that is most similar to `name`; None if none is similar."""
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)), None)

@@ -44,10 +44,8 @@ class Interrupted(BaseException):
 
 
 class _state:
-    #: The signal that was received but not raised yet.
-    pending: int | None = None
-    #: Whether a second signal followed it.
-    second = False
+    #: Signals that were received but not raised yet.
+    pending: list[int] = []
     #: Whether the first signal is deferred.
     deferred = False
     #: The depth of `uninterruptible` blocks.
@@ -66,8 +64,6 @@ def handle_signals() -> Iterator[None]:
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
-        _state.pending = None
-        _state.second = False
         _state.ignored = False
         for number in SIGNALS:
             # None: a handler that Python did not set.
@@ -81,8 +77,7 @@ def handle_signals() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         # A signal that another exception took precedence over does not interrupt what the process does next.
-        _state.pending = None
-        _state.second = False
+        _state.pending.clear()
 
 
 def ignore_signals() -> None:
@@ -103,15 +98,14 @@ def defer_signals() -> Iterator[None]:
 
 def signal_pending() -> bool:
     """Return whether a deferred signal waits to be raised."""
-    return _state.pending is not None
+    return bool(_state.pending)
 
 
 def raise_pending_signal() -> None:
     """Raise `Interrupted` if a deferred signal waits to be raised."""
-    if _state.pending is not None:
-        number = _state.pending
-        _state.pending = None
-        _state.second = False
+    if _state.pending:
+        number = _state.pending[-1]
+        _state.pending.clear()
         raise Interrupted(number)
 
 
@@ -151,8 +145,8 @@ class _Uninterruptible:
     def __exit__(self, failure: type[BaseException] | None, *details: object) -> None:
         if threading.current_thread() is threading.main_thread():
             _state.depth -= 1
-            if failure is None and not _state.depth and (not _state.deferred or _state.second):
-                raise_pending_signal()
+            if failure is None:
+                _raise_if_due()
 
 
 uninterruptible = _Uninterruptible()
@@ -161,8 +155,11 @@ uninterruptible = _Uninterruptible()
 def _receive(number: int, frame: FrameType | None) -> None:
     if _state.ignored:
         return
-    if _state.depth or (_state.deferred and _state.pending is None):
-        _state.second = _state.pending is not None
-        _state.pending = number
-    else:
-        raise Interrupted(number)
+    _state.pending.append(number)
+    _raise_if_due()
+
+
+def _raise_if_due() -> None:
+    """Raise `Interrupted` if a signal waits, outside `uninterruptible` blocks; the first one may be deferred."""
+    if not _state.depth and (not _state.deferred or len(_state.pending) > 1):
+        raise_pending_signal()

@@ -10,19 +10,14 @@ from numpy.typing import NDArray
 
 __all__ = ["map_array", "read_array", "write_array"]
 
-#: Bytes that are read at once.
-CHUNK = 1 << 18
-
 
 def write_array(stream: IO[bytes], array: NDArray[Any]) -> None:
     """Write an array to a binary stream in its own order, C's or Fortran's."""
-    array = np.asarray(array, order="A")
     # Copied only if it has neither order: a basis in Fortran's order can fill a tenth of the memory.
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        array = np.ascontiguousarray(array)
+    array = array if array.flags.forc else np.ascontiguousarray(array)
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
     # ndarray.tofile would not report why it failed.
-    stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8).data)
+    stream.write(array.reshape(-1, order="A").view(np.uint8).data)
 
 
 def read_array(stream: io.BufferedIOBase, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -30,20 +25,13 @@ def read_array(stream: io.BufferedIOBase, shape: tuple[int, ...], dtype: np.dtyp
 
     Nothing is allocated before the header says what is expected.
     """
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
+    if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("the array is in another version of the format")
-    stored_shape, is_fortran, stored_dtype = np.lib.format.read_array_header_1_0(stream)
+    stored_shape, _, stored_dtype = np.lib.format.read_array_header_1_0(stream)
     if stored_shape != shape or stored_dtype != dtype:
         raise ValueError("the array has another shape or type")
-    array = np.empty(shape, dtype, order="F" if is_fortran else "C")
-    content = array.reshape(-1, order="A").view(np.uint8).data
-    read = 0
-    while read < len(content):
-        count = stream.readinto(content[read : read + CHUNK])
-        if not count:
-            raise ValueError("the array is incomplete")
-        read += count
+    stream.seek(0)
+    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     # A checksum is compared at the end.
     if stream.read(1):
         raise ValueError("the array is followed by something else")

@@ -6,16 +6,17 @@ Library functions take `progress=silent` and know neither terminals nor options.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol
 from weakref import WeakSet
 
 from tqdm import tqdm
 
-from xmlgp.runtime.untrusted_text import escape
+from xmlgp.runtime.untrusted_text import visible
 
 __all__ = ["QUIET", "Bar", "Progress", "Reporter", "between_bars", "end_bars", "ignore", "silent", "terminal_progress"]
 
@@ -86,8 +87,8 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
 
     def __init__(self, label: str, total: float | None = None, unit: str | None = "it") -> None:
         super().__init__(
-            desc=escape(label),
-            total=_python_number(total) if total else None,
+            desc=visible(label),
+            total=total,
             unit=unit or "it",
             unit_scale=unit == "B",
             file=sys.stderr,
@@ -98,7 +99,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
         )
 
     @property
-    def format_dict(self) -> MutableMapping[str, Any]:
+    def format_dict(self) -> dict[str, Any]:
         """What a drawn bar consists of, with room for a ^C that the terminal echoes, which would wrap it."""
         facts = super().format_dict
         return {**facts, "ncols": max((facts["ncols"] or COLUMNS) - 2, 1)}
@@ -108,14 +109,8 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
         if facts:
             self.set_postfix(facts, refresh=False)
             self.bar_format = self.bar_format or FACTS_LAYOUT
-        count = _python_number(n or 0)
         # Fractions of a total of 1 may add up to more by a rounding error, and tqdm would warn of it.
-        return super().update(count if self.total is None else min(count, self.total - self.n))
-
-
-def _python_number(number: float) -> float:
-    """Return a number of NumPy as one of Python, from which tqdm computes dates."""
-    return getattr(number, "item", lambda: number)()
+        return super().update(min(n or 0, (self.total or math.inf) - self.n))
 
 
 def terminal_progress(quiet: bool = False) -> Progress:

@@ -5,12 +5,12 @@ threads of the other, which made a training step take 2.7 times as long; with ot
 product takes several times as long. The threads of this pool sleep while they wait, and also run code outside BLAS.
 """
 
+import collections
 import contextlib
 import contextvars
 import functools
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -27,7 +27,6 @@ __all__ = [
     "parallel_for",
     "one_blas_thread",
     "split_range",
-    "prefer_avx512",
     "run_parallel",
     "single_thread",
 ]
@@ -41,44 +40,43 @@ def run_parallel(tasks: Iterable[Callable[[], T]]) -> list[T]:
     The cores take the tasks in order, each taking the next one when it is free; none may rely on another being done. A
     task that itself calls `run_parallel` or `parallel_for` runs that part on its own core alone.
     """
-    with uninterruptible:
-        tasks = list(tasks)
-        if len(tasks) == 1 or core_count() == 1:
-            with single_thread():
-                return [task() for task in tasks]
-        results: dict[int, T] = {}
-        # Taking the next element of a list iterator is atomic.
-        remaining = iter(list(enumerate(tasks)))
-        submitted = [_submit(_work, remaining, results) for _ in range(min(core_count(), len(tasks)) - 1)]
+    tasks = list(tasks)
+    cores = min(core_count(), len(tasks))
+    if cores == 1:
+        with single_thread():
+            return [task() for task in tasks]
+    # Taking the next element of a list iterator is atomic.
+    remaining = iter(list(enumerate(tasks)))
+    results: dict[int, T] = {}
+
+    def work() -> None:
         try:
-            _work(remaining, results)
+            for position, task in remaining:
+                results[position] = task()
+        except BaseException:
+            collections.deque(remaining, maxlen=0)
+            raise
+
+    with uninterruptible:
+        others = [_submit(work) for _ in range(cores - 1)]
+        try:
+            with single_thread():
+                work()
         finally:
-            # Do not wait for a thread that is still busy with an earlier task.
-            futures = [future for future in submitted if future is not None and not future.cancel()]
-            try:
-                wait(futures)
-            except BaseException:
-                # Interrupted: running tasks still write into the caller's arrays.
-                wait(futures)
-                raise
-        for future in futures:
-            future.result()
+            # Not those of threads that are busy with earlier tasks. They write into the caller's arrays until they end.
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+    for other in begun:
+        other.result()
     return [results[position] for position in range(len(tasks))]
 
 
 def start_task(task: Callable[[], T]) -> Callable[[], T]:
     """Run a task in the background; return a function that waits for it and returns its result."""
-
-    def work() -> T:
-        with single_thread():
-            return task()
-
+    if core_count() == 1:
+        return task
     with uninterruptible:
-        future = None if core_count() == 1 else _submit(work)
-    if future is not None:
-        return future.result
-    value = task()
-    return lambda: value
+        return _submit(task).result
 
 
 def split_range(function: Callable[[int, int], T], total: int, grain: int, rounds: int = 1) -> list[Callable[[], T]]:
@@ -104,19 +102,6 @@ def parallel_for(function: Callable[[int, int], T], total: int, grain: int) -> l
 _inside = threading.local()
 
 
-def _work(tasks: Iterator[tuple[int, Callable[[], T]]], results: dict[int, T]) -> None:
-    """Call the tasks of an iterator of positions and tasks, and store their results by position."""
-    try:
-        with single_thread():
-            for position, task in tasks:
-                results[position] = task()
-    except BaseException:
-        # Drop the remaining tasks; the caller waits for those that are running.
-        for _ in tasks:
-            pass
-        raise
-
-
 @contextlib.contextmanager
 def single_thread() -> Iterator[None]:
     """Run what `run_parallel` and `parallel_for` would divide on the calling thread alone, within the block."""
@@ -128,13 +113,15 @@ def single_thread() -> Iterator[None]:
         _inside.task = outer
 
 
-def _submit(function: Callable[..., T], *args: object) -> Future[T] | None:
-    """Submit work to the pool; return its future, or None if the interpreter is shutting down."""
-    # The context carries the caller's warning filters and NumPy error state.
-    try:
-        return _pool(core_count()).submit(contextvars.copy_context().run, function, *args)
-    except RuntimeError:
-        return None
+def _submit(task: Callable[[], T]) -> Future[T]:
+    """Let a thread of the pool run a task, on this core alone, and return its future."""
+
+    def work() -> T:
+        with single_thread():
+            return task()
+
+    # The context carries the caller's error state of NumPy.
+    return _pool(core_count()).submit(contextvars.copy_context().run, work)
 
 
 def core_count() -> int:
@@ -190,14 +177,12 @@ if hasattr(os, "register_at_fork"):
 def one_blas_thread() -> Iterator[None]:
     """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require.
 
-    The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it. SciPy's linear
-    algebra brings a BLAS of its own; a block that imports it enters another such block after that.
+    The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
     """
     with _limit.lock:
-        for path, library in _blas_libraries("scipy.linalg" in sys.modules).items():
-            if path not in _limit.lifted:
-                _limit.lifted[path] = library, library.get_num_threads()
-                _set_threads(library, 1)
+        if not _limit.users:
+            _limit.counts = [library.get_num_threads() for library in _blas_libraries()]
+            _set_threads([1] * len(_limit.counts))
         _limit.users += 1
     try:
         yield
@@ -205,45 +190,26 @@ def one_blas_thread() -> Iterator[None]:
         with _limit.lock:
             _limit.users -= 1
             if not _limit.users:
-                for library, count in _limit.lifted.values():
-                    _set_threads(library, count)
-                _limit.lifted = {}
-
-
-@functools.cache
-def _blas_libraries(with_scipy: bool) -> dict[str, LibController]:
-    """Return the BLAS libraries of this process by their files, before or after that of SciPy is loaded.
-
-    To find them takes some milliseconds.
-    """
-    libraries = ThreadpoolController().lib_controllers
-    return {library.filepath: library for library in libraries if library.user_api == "blas"}
+                _set_threads(_limit.counts)
 
 
 class _limit:
     lock = threading.Lock()
     #: Blocks that are in `one_blas_thread` now.
     users = 0
-    #: Each limited library, by its file, with its number of threads outside these blocks.
-    lifted: dict[str, tuple[LibController, int]] = {}
+    #: The number of threads of each BLAS outside these blocks.
+    counts: list[int] = []
 
 
-def _set_threads(library: LibController, count: int) -> None:
-    # Some versions of threadpoolctl ignore all threads but the first that set a limit.
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
+@functools.cache
+def _blas_libraries() -> list[LibController]:
+    """Return the BLAS of NumPy and that of SciPy; to find them takes some milliseconds."""
+    import scipy.linalg  # noqa: F401, PLC0415 -- loads the second one
+
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
-def prefer_avx512() -> None:
-    """Make OpenBLAS use its AVX-512 kernels on processors newer than it knows.
-
-    OpenBLAS selects kernels by processor family and falls back to 256-bit ones for an unknown family, which halves the
-    rate of single-precision products. Call this before NumPy is imported; a choice in the environment takes
-    precedence.
-    """
-    try:
-        with open("/proc/cpuinfo") as file:
-            flags = next((line for line in file if line.startswith("flags")), "").split()
-    except OSError:
-        return
-    if "avx512_bf16" in flags:
-        os.environ.setdefault("OPENBLAS_CORETYPE", "Cooperlake")
+def _set_threads(counts: list[int]) -> None:
+    for library, count in zip(_blas_libraries(), counts, strict=True):
+        # Some versions of threadpoolctl ignore all threads but the first that set a limit.
+        getattr(library, "_real_set_num_threads", library.set_num_threads)(count)

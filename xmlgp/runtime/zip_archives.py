@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import zipfile
 from collections.abc import Iterator
 from os import PathLike
@@ -15,23 +14,13 @@ MOST_AT_ONCE = 1 << 20
 
 
 class _Pieces(io.FileIO):
-    """A file that is read in pieces: a list of members that claims to be long is refused before it is read.
-
-    So are positions before the beginning, which members have if the list lies about its own place.
-    """
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move to a position; BadZipFile if there is none."""
-        if whence == os.SEEK_SET and offset < 0:
-            raise zipfile.BadZipFile("a member would be before the beginning")
-        return super().seek(offset, whence)
+    """A file that is read in pieces: a list of members that claims to be long is refused before it is read."""
 
     def read(self, size: int | None = -1) -> bytes:
         """Return the next bytes; BadZipFile if there are too many."""
-        size = -1 if size is None else size
-        if size > MOST_AT_ONCE:
+        if size is not None and size > MOST_AT_ONCE:
             raise zipfile.BadZipFile(f"the list of its members is larger than {MOST_AT_ONCE} bytes")
-        return super().read(MOST_AT_ONCE if size < 0 else size)
+        return super().read(MOST_AT_ONCE if size is None or size < 0 else size)
 
 
 @contextlib.contextmanager

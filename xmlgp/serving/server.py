@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from xmlgp.api.kinds import FilePath
 from xmlgp.runtime.errors import UsageError, XmlgpError
-from xmlgp.runtime.processes import end_with_parent
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count
 
@@ -149,6 +148,7 @@ def serve(
 def _app_of_worker(options: Options) -> Starlette:
     """Return the application, in a process that Uvicorn has started."""
     from xmlgp.serving.app import make_app
+    from xmlgp.serving.workers import end_with_parent
 
     end_with_parent()
     return make_app(options)

@@ -13,7 +13,7 @@ from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
-from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document, Reading, StoredCorpus
 from xmlgp.text.vocabulary import uri_of
 
@@ -43,9 +43,9 @@ class DocumentFolder(StoredCorpus):
                 continue
             text = "\n".join(line for _, line in self._lines(f"{file}.txt"))
             count += 1
-            yield Document(
-                1, escape_undecodable(name), text, self._labels(labels) if labels and reading.labelled else []
-            )
+            # Bytes that are not UTF-8 could not be written.
+            document_id = os.fsencode(name).decode(errors="backslashreplace")
+            yield Document(1, document_id, text, self._labels(labels) if labels and reading.labelled else [])
         if without_labels and not count:
             raise XmlgpError(f"{self.path}: no document has labels, in NAME.tsv or NAME.key")
         if without_labels:
