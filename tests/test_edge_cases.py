@@ -99,11 +99,9 @@ CHOICES = {
     "basis_size": [5, 1, 60],
     "factors": [3, 1, 20],
     "negatives": [None, 1, 50],
-    "sampling": ["frequency", "uniform"],
     "batch_size": [16, 1, 500],
     "start": ["newton", "random"],
     "optimiser": ["adam", "adadelta"],
-    "expectations": ["quadrature", "jj", "taylor"],
     "nodes": [10, 1],
     "dtype": ["float32", "float64"],
 }

@@ -72,7 +72,7 @@ def time_bound(
     """Measure one evaluation of the bound on a minibatch and one of its KL terms, each with its gradients."""
     method = InducingMethod(settings)
     latent = method.latent
-    bound = Bound(method.latent, method.expectations)
+    bound = Bound(method.latent, method.quadrature)
     rows = np.arange(min(settings.batch_size, labels.shape[0]))
     batch = make_batch(coordinates, labels, rows)
     no_points = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))

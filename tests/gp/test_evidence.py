@@ -19,6 +19,7 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
+from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
@@ -38,7 +39,7 @@ def problem(name, points, factors, inducing, seed, noise=1.0):
     """
     random = np.random.default_rng(seed)
     rows = random.normal(size=(points, DIMENSION))
-    batch = Batch(Points(rows, np.zeros(points)), random_labels(random, points, LABELS, 0.5), None, scale=1.0)
+    batch = Batch(Points(rows, np.zeros(points)), AllPairs(random_labels(random, points, LABELS, 0.5)), scale=1.0)
     start = rows.copy() if inducing is None else random.normal(size=(inducing, DIMENSION))
     model = {"loadings": random.normal(0, 0.7, (LABELS, factors)), "bias": random.normal(size=LABELS)}
     model |= {key: np.array(random.uniform(-0.7, 0.7)) for key in HYPERPARAMETERS}
@@ -50,7 +51,7 @@ def evidence_of(parameters, batch, grid):
     """Return log p(Y)."""
     rows = batch.points.coordinates
     prior = scikit_covariances(("se",), parameters, rows, rows)[2]
-    return log_evidence(prior, parameters["loadings"], parameters["bias"], batch.labels.toarray(), grid)
+    return log_evidence(prior, parameters["loadings"], parameters["bias"], batch.likelihood.positives.toarray(), grid)
 
 
 def maximised(bound, parameters, batch):
@@ -108,7 +109,7 @@ def test_bound_agrees_with_its_dense_definition(name, terms, ard, dimension):
     kernel, parameters = random_parameters(random, terms, ard, name, start, factors, labels)
     positives = random_labels(random, points, labels)
     residual = (rows[:, coordinates:] ** 2).sum(axis=1)
-    batch = Batch(Points(rows[:, :coordinates].copy(), residual), positives, None, scale)
+    batch = Batch(Points(rows[:, :coordinates].copy(), residual), AllPairs(positives), scale)
     value = value_of(Bound(Inducing(kernel, POSTERIORS[name]), Quadrature(80)), parameters, batch)
 
     padding = dimension - coordinates

@@ -1,5 +1,7 @@
 """Expected log likelihoods against a double loop over points and labels, and sampled against complete negatives."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +11,7 @@ from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_
 from tests.grids import each_value
 from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.likelihood import Moments, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.likelihood import AllPairs, Moments
 
 B, K, P = 5, 6, 3
 EXACT = Quadrature(40)
@@ -27,9 +29,9 @@ def problem(shared, seed=0, dtype=np.float64):
     return Moments(mean, variance), loadings, bias, positives
 
 
-def dense_sampled(*args, **options):
+def dense_sampled(pairs, *args, **options):
     """Return the sampled estimate with dense gradients."""
-    value, d_moments, gradients = sampled_log_likelihood(*args, **options)
+    value, d_moments, gradients = pairs.value_and_gradients(*args, **options)
     return value, d_moments, {name: rows.toarray(K) for name, rows in gradients.items()}
 
 
@@ -51,10 +53,10 @@ def assert_agrees_with_double_loop(result, moments, loadings, bias, positives, w
 def test_full_log_likelihood_agrees_with_a_double_loop(shared):
     moments, loadings, bias, positives = problem(shared)
     labels = sp.csr_array(positives)
-    result = full_log_likelihood(moments, loadings, bias, labels, EXACT)
+    result = AllPairs(labels).value_and_gradients(moments, loadings, bias, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives)
     weights = np.array([1, 2.5, 1, 1.5, 4, 1])
-    result = full_log_likelihood(moments, loadings, bias, labels, EXACT, negative_weights=weights)
+    result = AllPairs(labels, weights).value_and_gradients(moments, loadings, bias, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, np.where(positives, 1, weights))
 
 
@@ -65,19 +67,19 @@ def test_sampled_log_likelihood_agrees_with_a_weighted_double_loop(shared):
     pairs = pairs_of(positives, negatives)
     weights = np.zeros((B, K))
     weights[np.repeat(np.arange(B), np.diff(pairs.indptr)), pairs.labels] = pairs.weight
-    result = dense_sampled(moments, loadings, bias, pairs, EXACT)
+    result = dense_sampled(pairs, moments, loadings, bias, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
 
 
 @each_value(shared=[True, False], dtype=[np.float32, np.float64])
 def test_gradients_are_the_same_without_the_value(shared, dtype):
     moments, loadings, bias, positives = problem(shared, dtype=dtype)
-    for function, labels in (
-        (full_log_likelihood, sp.csr_array(positives)),
-        (dense_sampled, complete_pairs(positives)),
+    for function in (
+        AllPairs(sp.csr_array(positives)).value_and_gradients,
+        partial(dense_sampled, complete_pairs(positives)),
     ):
-        _, d_moments, gradients = function(moments, loadings, bias, labels, Quadrature())
-        value, d_without, without = function(moments, loadings, bias, labels, Quadrature(), value_needed=False)
+        _, d_moments, gradients = function(moments, loadings, bias, Quadrature())
+        value, d_without, without = function(moments, loadings, bias, Quadrature(), value_needed=False)
         assert value is None
         arrays, others = [*d_moments, *gradients.values()], [*d_without, *without.values()]
         for array, other in zip(arrays, others, strict=True):
@@ -98,8 +100,8 @@ def test_fused_gradients_are_those_of_separate_variances(monkeypatch, dtype, wei
     labels = random_labels(random, count, size)
     weights = 1 + 3 * random.random(size) if weighted else None
     results = [
-        full_log_likelihood(
-            Moments(mean, variance), loadings, bias, labels, Quadrature(), fast=True, negative_weights=weights
+        AllPairs(labels, weights).value_and_gradients(
+            Moments(mean, variance), loadings, bias, Quadrature(), for_step=True
         )
         for variance in (shared, np.repeat(shared, width, axis=1))
     ]

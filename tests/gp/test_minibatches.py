@@ -9,9 +9,9 @@ from tests.gp.reference import pairs_of, random_labels, random_parameters
 from tests.gp.test_bound import dense_gradients
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
+from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS
 
 N, K, P, M, D = 4, 5, 2, 3, 4
@@ -27,10 +27,12 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
     """Return the mean of value and gradients over all minibatches of a size."""
     minibatches = []
     for rows in map(list, itertools.combinations(range(N), size)):
-        points, labels = Points(*(values[rows] for values in whole.points)), whole.labels[rows]
+        points, labels = Points(*(values[rows] for values in whole.points)), whole.likelihood.positives[rows]
         positives = labels.toarray()
-        choices = [None] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
-        batches = [Batch(points, labels, pairs, N / size) for pairs in choices]
+        choices = (
+            [AllPairs(labels)] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
+        )
+        batches = [Batch(points, pairs, N / size) for pairs in choices]
         # Minibatches have different numbers of samples, so each minibatch is averaged first.
         minibatches.append(mean([dense_gradients(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
     return mean(minibatches)
@@ -41,10 +43,8 @@ def mean(estimates):
     return np.mean(values), {name: np.mean([each[name] for each in gradients], axis=0) for name in gradients[0]}
 
 
-@each_value(
-    posterior=list(POSTERIORS), chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)], expectations=list(EXPECTATIONS)
-)
-def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, expectations):
+@each_value(posterior=list(POSTERIORS), chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen):
     size, negatives = chosen
     random = np.random.default_rng(9)
     kernel, parameters = random_parameters(
@@ -54,8 +54,8 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, e
     # A point without negatives, one with fewer than are sampled, and one without positives.
     positives = labels.toarray()
     positives[0], positives[1], positives[2] = True, [True, True, True, True, False], False
-    whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
-    bound = Bound(Inducing(kernel, POSTERIORS[posterior]), make_expectations(expectations))
+    whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), AllPairs(type(labels)(positives)), scale=1.0)
+    bound = Bound(Inducing(kernel, POSTERIORS[posterior]))
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)
     assert mean_value == pytest.approx(value, rel=1e-11)

@@ -10,6 +10,7 @@ from xmlgp.data.features import Features
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import cholesky
@@ -32,7 +33,7 @@ def problem(terms, ard, posterior, sampled, dtype):
     pairs = pairs._replace(weight=pairs.weight.astype(dtype))
     rows, residual = rows.astype(dtype), (0.1 * random.random(B)).astype(dtype)
     points = Points(Features(sp.csr_array(rows)) if sampled else rows, residual)
-    return kernel, parameters, Batch(points, labels, pairs if sampled else None, scale=3.5)
+    return kernel, parameters, Batch(points, pairs if sampled else AllPairs(labels), scale=3.5)
 
 
 def double_paths(item, path=""):

@@ -16,7 +16,7 @@ from xmlgp.runtime.errors import ModelFolderError
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
-SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False, expectations="jj")
+SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False, nodes=20)
 ARRAYS = {
     "parameters.matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
     "parameters.scalar": np.array(2.5),
@@ -75,28 +75,6 @@ def rewritten(path, **changes):
     description = json.loads((path / "model.json").read_text()) | changes
     (path / "model.json").write_text(json.dumps(description))
     return path
-
-
-def test_a_folder_of_an_earlier_version_is_read_without_what_no_longer_exists(tmp_path):
-    settings = write(tmp_path).settings
-    former = {"validation": 0.1, "patience": 10, "refit": True, "regression_points": 25_000}
-    history = [{"epoch": 1, "bound": -1.0, "seconds": 0.5, "ndcg@5": 40.0}]
-    rewritten(tmp_path, settings=settings.mapping() | former, validation=history, history=history)
-    assert ModelFolder(tmp_path).settings == settings
-    # Other unknown settings are still refused.
-    with pytest.raises(ModelFolderError, match=r"model.json: heads is not a setting; "):
-        ModelFolder(rewritten(tmp_path, settings=settings.mapping() | former | {"heads": 3}))
-
-
-def test_label_weights_beside_inducing_inputs_of_an_earlier_version_are_told_by_the_parameters(tmp_path):
-    write(tmp_path)
-    for inducing, kernel in ("free", "linear"), ("subspace", "se+linear"):
-        settings = MLGPFSettings(inducing=inducing, kernel=kernel)
-        rewritten(tmp_path, settings=settings.mapping() | {"label_weights": True})
-        assert ModelFolder(tmp_path).settings == settings
-    settings = MLGPFSettings(inducing="features", label_weights=True)
-    rewritten(tmp_path, settings=settings.mapping())
-    assert ModelFolder(tmp_path).settings == settings
 
 
 def test_settings_of_another_model_are_rejected(tmp_path):

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from tests.problems import DETERMINISTIC, small_dataset
 from xmlgp.features.inputs import Inputs
-from xmlgp.training.minibatches import SeededMinibatches, hold_out, make_batch, sample_by_frequency, sample_negatives
+from xmlgp.training.minibatches import SeededMinibatches, hold_out, make_batch, sample_negatives
 
 
 def rng(seed=0):
@@ -76,31 +76,19 @@ def test_the_order_of_points_depends_on_the_seed_and_the_epoch():
         assert (first != other).any()
 
 
-@pytest.mark.parametrize(("dense_limit", "negatives"), [(0, None), (1 << 30, 3)])
-def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives):
+@pytest.mark.parametrize("dense_limit", [0, 1 << 30])
+def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit):
     dataset = small_dataset()
     rows = np.array([7, 0, 39])
     coordinates = Inputs(dataset.features, None, np.float32, dense_limit)
-    batch = make_batch(coordinates, dataset.labels, rows, rng(), negatives=negatives)
+    batch = make_batch(coordinates, dataset.labels, rows)
     points = batch.points.coordinates
     np.testing.assert_array_equal(
         points.toarray() if sp.issparse(points) else points, dataset.features.sparse.toarray()[rows]
     )
     assert batch.points.residual.shape == (3,)
-    np.testing.assert_array_equal(batch.labels.toarray(), dataset.labels.toarray()[rows])
+    np.testing.assert_array_equal(batch.likelihood.positives.toarray(), dataset.labels.toarray()[rows])
     assert batch.scale == 40 / 3
-    if negatives is None:
-        assert batch.pairs is None
-    else:
-        check(batch.pairs, dataset.labels[rows], 3)
-        assert batch.pairs.weight.dtype == np.float32
-
-
-def test_negatives_are_not_drawn_without_random_numbers():
-    dataset = small_dataset()
-    coordinates = Inputs(dataset.features, None, np.float32, 0)
-    with pytest.raises(TypeError, match="random numbers"):
-        make_batch(coordinates, dataset.labels, np.arange(3), negatives=3)
 
 
 POINTS = [[], [0], [0, 1, 2, 3, 4, 5], [5], [1, 2, 3, 4, 5], [2, 4]]
@@ -109,20 +97,7 @@ POINTS = [[], [0], [0, 1, 2, 3, 4, 5], [5], [1, 2, 3, 4, 5], [2, 4]]
 @pytest.mark.parametrize("count", [1, 3, 6, 10**9])
 def test_negatives_of_points_with_all_some_and_no_labels(count):
     labels = labels_of(*POINTS, K=6)
-    check(sample_negatives(labels, count, rng(), np.float32), labels, count)
-
-
-def test_the_mean_of_frequent_samples_is_the_sum_over_all_negatives():
-    labels = labels_of(*POINTS * 3, K=6)
-    sampler, draws, total = sample_by_frequency(labels), 4000, np.zeros(labels.shape)
-    random = rng()
-    for _ in range(draws):
-        pairs = sampler(labels, 2, random, np.float64)
-        owner = np.repeat(np.arange(labels.shape[0]), np.diff(pairs.indptr))
-        np.add.at(total, (owner[~pairs.positive], pairs.labels[~pairs.positive]), pairs.weight[~pairs.positive])
-    expected = ~labels.toarray()
-    assert not total[~expected].any()
-    np.testing.assert_allclose((total / draws)[expected], 1, atol=0.15)
+    check(sample_negatives(labels, rng(), count), labels, count)
 
 
 @DETERMINISTIC
@@ -132,7 +107,7 @@ def test_negatives_of_random_labels(data):
     points = data.draw(st.lists(st.sets(st.integers(0, K - 1)), min_size=1, max_size=8))
     count = data.draw(st.integers(1, K + 2))
     labels = labels_of(*points, K=K)
-    check(sample_negatives(labels, count, rng(data.draw(st.integers(0, 99))), np.float32), labels, count)
+    check(sample_negatives(labels, rng(data.draw(st.integers(0, 99))), count), labels, count)
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -140,7 +115,7 @@ def test_every_set_of_negatives_is_equally_likely(count):
     # There are 8 negatives: fewer than 5 are drawn by rejection, 5 or more by a random order.
     positives, draws = [1, 6, 7], 5000
     labels = labels_of(*[positives] * draws, K=11)
-    pairs = sample_negatives(labels, count, rng(), np.float32)
+    pairs = sample_negatives(labels, rng(), count)
     negatives = np.sort(pairs.labels[~pairs.positive].reshape(draws, count), axis=1)
     _, found = np.unique(negatives, axis=0, return_counts=True)
     sets = math.comb(8, count)
@@ -155,37 +130,12 @@ def test_memory_does_not_grow_with_the_number_of_labels():
     points = [random.integers(0, K, size).tolist() for size in (0, 1, 5, 80)] + [[0, K - 1]]
     labels = labels_of(*points, K=K)
     tracemalloc.start()
-    pairs = sample_negatives(labels, 100, rng(), np.float32)
+    pairs = sample_negatives(labels, rng(), 100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     check(pairs, labels, 100)
     assert peak < 1_000_000
     assert pairs.labels[~pairs.positive].max() > 0.9 * K
-
-
-def test_frequent_labels_are_sampled_more_often_with_less_weight():
-    K, points, n = 50, 4000, 5
-    labels = labels_of(*[[0, 1] if i % 2 else [0, 2 + i % 48] for i in range(points)], K=K)
-    pairs = sample_by_frequency(labels)(labels, n, rng(), np.float64)
-    assert pairs.positive.sum() == labels.nnz
-    assert (pairs.weight[pairs.positive] == 1).all()
-    # Label 1 has a quarter of all positives.
-    probability = 0.5 * 0.25 + 0.5 / K
-    of_one = (pairs.labels == 1) & ~pairs.positive
-    times = pairs.weight[of_one] * n * probability
-    np.testing.assert_allclose(times, times.round())
-    assert times.sum() == pytest.approx(points / 2 * n * probability, rel=0.1)
-    # Label 0 is a positive of every point.
-    assert not ((pairs.labels == 0) & ~pairs.positive).any()
-    owner = np.repeat(np.arange(points), np.diff(pairs.indptr))
-    assert len(np.unique(owner * K + pairs.labels)) == len(owner)
-    np.testing.assert_array_equal(np.bincount(owner, pairs.positive), 2)
-
-
-def test_more_than_half_of_the_labels_are_sampled_without_replacement():
-    labels = labels_of([0], [1, 2], [], K=5)
-    sampler = sample_by_frequency(labels)
-    check(sampler(labels, 3, rng(), np.float32), labels, 3)
 
 
 @pytest.mark.parametrize(

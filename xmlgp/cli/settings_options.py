@@ -22,7 +22,6 @@ FLAGS = {
     "factors": ("-P", "latent functions."),
     "label_weights": ("", "weights of each label on features."),
     "posterior": ("", "shared-diagonal, diagonal or cholesky."),
-    "expectations": ("", "quadrature, jj or taylor."),
     "ranking": ("", "rank labels by probability or by utility."),
     "epochs": ("", "passes over the data."),
     "topics": ("-T", "topics of labels."),

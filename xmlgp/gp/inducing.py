@@ -52,7 +52,7 @@ class Inducing:
         return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names]
 
     def forward(
-        self, parameters: Parameters, points: Points, kl_needed: bool = True
+        self, parameters: Parameters, points: Points, value_needed: bool = True
     ) -> tuple[Moments, np.floating, Tape]:
         """Return the moments at the points of a minibatch, the sum of the KL divergences, and the tape.
 

@@ -23,7 +23,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.gp.bound import log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
@@ -31,6 +30,7 @@ from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.special import log_factorials
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "WeightSpace",
     "WeightSpacePrediction",
     "feature_shares",
+    "log_absent",
 ]
 
 #: The arrays of q(t) in a trained model.
@@ -55,6 +56,17 @@ PARAMETERS = MEAN, LOG_VARIANCE, PRIOR = tuple(LATENT_WEIGHTS.arrays)
 
 #: The names of the parameters that steps change: m, log v and log a.
 WHITENED = ("latent_weights.whitened_mean", "latent_weights.whitened_log_variance", PRIOR)
+
+
+def log_absent(count: int, special: NDArray[np.integer] | int, size: int) -> NDArray[np.float64]:
+    """Return the log probability that a sample of B of N elements without replacement has no special one, elementwise.
+
+    With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
+    """
+    log_factorial = log_factorials(count)
+    spare = count - special - size
+    log_ratio = log_factorial[count - special] - log_factorial[np.maximum(spare, 0)] - log_factorial[count]
+    return np.where(spare >= 0, log_ratio + log_factorial[max(count - size, 0)], -np.inf)
 
 
 def feature_shares(features: sp.csr_array) -> Callable[[int], NDArray[np.float64]]:
@@ -110,7 +122,7 @@ class WeightSpace:
         self._shares = shares
 
     def forward(
-        self, parameters: Parameters, points: Points, kl_needed: bool = True
+        self, parameters: Parameters, points: Points, value_needed: bool = True
     ) -> tuple[Moments, float | None, Tape]:
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
@@ -128,7 +140,7 @@ class WeightSpace:
         squares = sp.csr_array((of_present.data**2, of_present.indices, of_present.indptr), shape=of_present.shape)
         variance = squares @ scales.variance
         tape = Tape(present, of_present, scales, whitened)
-        return Moments(mean, variance[:, None]), self._kl(parameters) if kl_needed else None, tape
+        return Moments(mean, variance[:, None]), self._kl(parameters) if value_needed else None, tape
 
     def posterior(self, parameters: Parameters) -> dict[str, NDArray[np.floating]]:
         """Return the means √a m and log variances log(a v) of q(t), and log a, by their names in a trained model."""

@@ -58,7 +58,7 @@ class ModelFolder:
         self.stage: str = self.description["stage"]
         try:
             self.settings: Settings = settings_from(
-                self.description["settings"], str(self.path / DESCRIPTION), self.description["model"], stored=True
+                self.description["settings"], str(self.path / DESCRIPTION), self.description["model"]
             )
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None

@@ -51,11 +51,6 @@ class Settings:
         for spec in dataclasses.fields(self):
             check(spec, getattr(self, spec.name))
 
-    @classmethod
-    def stored(cls, mapping: dict[str, Any]) -> dict[str, Any]:
-        """Return unchecked settings of a model folder, perhaps of an earlier version, as this version has them."""
-        return mapping
-
     def mapping(self) -> dict[str, Any]:
         """Return all settings as a mapping of names to values."""
         return dict(vars(self))

@@ -38,11 +38,11 @@ def default_model(data_format: str | None) -> str:
     return next((name for name, model in MODELS.items() if model.data_format == data_format), DEFAULT_MODEL)
 
 
-def settings_from(mapping: Mapping[str, Any], where: str, model: str | None = None, stored: bool = False) -> Settings:
+def settings_from(mapping: Mapping[str, Any], where: str, model: str | None = None) -> Settings:
     """Return the `Settings` of a mapping of names to values, perhaps with the `model`; defaults for the rest.
 
     A SettingsError names `where`, the source of the mapping, and a model or name that is unknown, a value that is not
-    allowed, or settings that contradict each other. `stored` ones are those of a model folder, see `Settings.stored`.
+    allowed, or settings that contradict each other.
     """
     if model is None:
         mapping = dict(mapping)
@@ -50,8 +50,6 @@ def settings_from(mapping: Mapping[str, Any], where: str, model: str | None = No
         # A list, because YAML has values that cannot be hashed.
         if model not in list(MODELS):
             raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
-    if stored:
-        mapping = MODELS[model].settings.stored(dict(mapping))
     check_names(mapping, where, model)
     try:
         return MODELS[model].settings(**mapping)

@@ -52,7 +52,7 @@ def test_fast_gradients_have_small_errors(dtype, order):
         permutation = np.random.default_rng(0).permutation(mean.size)
         mean, variance = mean[permutation], variance[permutation]
     exact = Quadrature(60).gradients(mean, variance)
-    fast = Quadrature().gradients(mean.astype(dtype), variance.astype(dtype), fast=True)
+    fast = Quadrature().gradients(mean.astype(dtype), variance.astype(dtype), for_step=True)
     for value, expected in zip(fast, exact, strict=True):
         np.testing.assert_allclose(value, expected, atol=1.1e-4)
         # Rare labels need accurate small probabilities.

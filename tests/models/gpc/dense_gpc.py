@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 from tests.gp.reference import conditional, gaussian_kl, scikit_covariances
 from xmlgp.data.features import Features
 from xmlgp.features.inputs import Inputs
-from xmlgp.gp.expectations import EXPECTATIONS
+from xmlgp.gp.expectations import JaakkolaJordan, Taylor
 from xmlgp.gp.inner_products import Points
 from xmlgp.models.gpc.collapsed import CollapsedBound
 from xmlgp.models.gpc.model import Predictive
@@ -58,7 +58,7 @@ class Problem(NamedTuple):
 
     def collapsed(self, kind="jj", sparse=False):
         """Return the `CollapsedBound` with the expectations of a name."""
-        return CollapsedBound(self.inputs(sparse), self.positive, EXPECTATIONS[kind]())
+        return CollapsedBound(self.inputs(sparse), self.positive, {"jj": JaakkolaJordan, "taylor": Taylor}[kind]())
 
     def optimum(self, tangent_points, kind="jj"):
         return self.collapsed(kind).optimum(self.parameters, tangent_points)

@@ -11,6 +11,7 @@ from tests.models.gpc.dense_gpc import THETA, random_problem
 from xmlgp.gp.bound import Batch
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import NOISE_START
+from xmlgp.gp.likelihood import AllPairs
 from xmlgp.models.gpc.model import Predictive, initial_parameters, uncollapsed_bound
 
 
@@ -28,7 +29,7 @@ def test_gradients_of_the_uncollapsed_bound_agree_with_central_differences(seed)
     bound, parameters = uncollapsed_bound(problem.inducing, 40)
     parameters |= posterior(seed, 5)
     labels = sp.csr_array(problem.positive[:, None])
-    batch = Batch(Points(problem.points, np.zeros(len(problem.points))), labels, None, 2.5)
+    batch = Batch(Points(problem.points, np.zeros(len(problem.points))), AllPairs(labels), 2.5)
     _, gradients = bound.value_and_gradients(parameters, batch)
     assert gradients.keys() == {*THETA, "posterior.whitened_mean", "posterior.whitened_factor"}
     numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_17, polynomial
+from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["DEFAULT_NODES", "BlockPairs", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
+__all__ = ["DEFAULT_NODES", "LabelBlock", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
+
+#: Elements per chunk: the arrays of a chunk fit in the first-level cache of a core.
+CHUNK = 1024
+
+#: Least number of elements per thread.
+GRAIN = 1 << 15
 
 #: Quadrature nodes of [L] section 5.
 DEFAULT_NODES = 10
@@ -40,7 +46,7 @@ def nodes_and_weights(count: int, dtype: np.dtype[np.floating]) -> tuple[NDArray
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
 
 
-class BlockPairs(NamedTuple):
+class LabelBlock(NamedTuple):
     """The pairs of B points and L consecutive labels, from label `first` on.
 
     `weights`, L, are those of labels in negative pairs. The positives of the points are the indices of a matrix in CSR
@@ -49,8 +55,15 @@ class BlockPairs(NamedTuple):
 
     first: int
     weights: NDArray[np.floating]
-    positive_indptr: NDArray[np.int32]
-    positive: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+
+    def positives(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return the points and the labels of the positives; labels are counted from the first."""
+        points = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        labels = self.indices - self.first
+        inside = (labels >= 0) & (labels < len(self.weights))
+        return points[inside], labels[inside]
 
 
 class Quadrature:
@@ -65,44 +78,38 @@ class Quadrature:
         """Return E log(1 + e^f), elementwise."""
         rules = _rules(self.nodes, False, mean.dtype)
 
-        def loop(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
+        def fill(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
             _expected_softplus(mean, variance, out, rules, np.empty(CHUNK, mean.dtype))
 
-        return fill(loop, 1, mean, variance)[0]
+        return _elementwise(fill, 1, mean, variance)[0]
 
     def gradients(
-        self,
-        mean: NDArray[np.floating],
-        variance: NDArray[np.floating] | float,
-        fast: bool = False,
-        out: Sequence[NDArray[np.floating]] | None = None,
-    ) -> Sequence[NDArray[np.floating]]:
+        self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float, for_step: bool = False
+    ) -> list[NDArray[np.floating]]:
         """Return the derivatives E σ(f) by the mean and ½ E σ(f)(1 − σ(f)) by the variance, elementwise.
 
-        With `fast` it uses fewer nodes for small variances, and a series without nodes for very negative f. The error
-        is at most about 1e-4, far below the noise of minibatches.
+        With `for_step` it uses fewer nodes for small variances, and a series without nodes for very negative f. The
+        error is at most about 1e-4, far below the noise of minibatches.
         """
-        tail = mean.dtype.type(FAST_TAIL if fast else 0)
-        return _filled(mean, variance, tail, _rules(self.nodes, fast, mean.dtype), out)
+        return _gradients(mean, variance, FAST_TAIL if for_step else 0, _rules(self.nodes, for_step, mean.dtype))
 
     def pair_gradients(
         self,
         mean: NDArray[np.floating],
-        variances: NDArray[np.floating],
-        spreads: NDArray[np.floating],
-        pairs: BlockPairs,
-        fast: bool = False,
+        factors: tuple[NDArray[np.floating], NDArray[np.floating]],
+        block: LabelBlock,
+        for_step: bool = False,
     ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
-        """Return the derivatives of −Σ_ik c_ik E log σ(y_ik f_ik) by s and q, and its gradient by m summed over points.
+        """Turn the means of utilities, B×L, into the gradients of −Σ_ik c_ik E log σ(y_ik f_ik) by them.
 
-        The utilities f_ik have the means m, B×L, and the variances s_i q_k. The derivatives by m replace m. Nothing
-        else of B×L numbers is in memory. Negative pairs have the weights c_k, positive ones 1. `fast`
-        is as for `gradients`.
+        The variances are s_i q_k, given the factors s, B, and q, L; nothing else of B×L numbers is in memory. Negative
+        pairs have the weights c_k, positive ones 1. Return the gradient by the means summed over points, L, and those
+        by s and q. `for_step` is as for `gradients`.
         """
-        sums = np.zeros_like(variances), np.zeros_like(spreads), np.zeros_like(spreads)
-        tail = mean.dtype.type(FAST_TAIL if fast else 0)
-        rules = _rules(self.nodes, fast, mean.dtype)
-        _pair_gradients(mean, (variances, spreads), pairs, sums, tail, rules, _Buffers.empty(mean.dtype))
+        sums = np.zeros_like(block.weights), np.zeros_like(factors[0]), np.zeros_like(factors[1])
+        tail = mean.dtype.type(FAST_TAIL if for_step else 0)
+        rules = _rules(self.nodes, for_step, mean.dtype)
+        _pair_gradients(mean, factors, sums, block, tail, rules, _Buffers.empty(mean.dtype))
         return sums
 
 
@@ -110,8 +117,7 @@ def expected_sigmoid(
     mean: NDArray[np.floating], variance: NDArray[np.floating] | float, nodes: int = DEFAULT_NODES
 ) -> NDArray[np.floating]:
     """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3)."""
-    tail = mean.dtype.type(EXACT_TAIL)
-    probability, _ = _filled(mean, variance, tail, _rules(nodes, False, mean.dtype))
+    probability, _ = _gradients(mean, variance, EXACT_TAIL, _rules(nodes, False, mean.dtype))
     # Rounding can take the sum of the weights above one.
     np.minimum(probability, 1, out=probability)
     return probability
@@ -161,24 +167,27 @@ class _Buffers(NamedTuple):
         return cls(center, std, first, second, size, variance, np.empty(CHUNK + 1, np.int64))
 
 
-def _filled(
-    mean: NDArray[np.floating],
-    variance: NDArray[np.floating] | float,
-    tail: float,
-    rules: _Rules,
-    out: Sequence[NDArray[np.floating]] | None = None,
-) -> Sequence[NDArray[np.floating]]:
-    """Return the derivatives by the mean and by the variance; see `fill`."""
+def _elementwise(
+    fill: Callable[..., None], count: int, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
+) -> list[NDArray[np.floating]]:
+    """Return `count` arrays of the shape of the means, which `fill` fills in one-dimensional parts, on all cores."""
+    results = [np.empty(mean.shape, mean.dtype) for _ in range(count)]
+    variance = np.broadcast_to(np.asarray(variance, mean.dtype), mean.shape)
+    arrays = [np.ravel(mean), np.ravel(variance), *(result.reshape(-1) for result in results)]
+    parallel_for(lambda start, stop: fill(*(array[start:stop] for array in arrays)), mean.size, GRAIN)
+    return results
 
-    def loop(
-        mean: NDArray[np.floating],
-        variance: NDArray[np.floating],
-        d_mean: NDArray[np.floating],
-        d_variance: NDArray[np.floating],
-    ) -> None:
-        _gradients(mean, variance, d_mean, d_variance, tail, rules, _Buffers.empty(mean.dtype))
 
-    return fill(loop, 2, mean, variance, out=out)
+def _gradients(
+    mean: NDArray[np.floating], variance: NDArray[np.floating] | float, tail: float, rules: _Rules
+) -> list[NDArray[np.floating]]:
+    """Return the derivatives by the mean and by the variance; for the `tail` see `_fill_tails`."""
+    limit = mean.dtype.type(tail)
+
+    def fill(m: NDArray[Any], v: NDArray[Any], d_m: NDArray[Any], d_v: NDArray[Any]) -> None:
+        _fill_gradients(m, v, d_m, d_v, limit, rules, _Buffers.empty(mean.dtype))
+
+    return _elementwise(fill, 2, mean, variance)
 
 
 @compiled
@@ -240,7 +249,7 @@ def _fill_tails(mean: NDArray[np.floating], variance: NDArray[np.floating], tail
 
 
 @compiled
-def _gradients(
+def _fill_gradients(
     mean: NDArray[np.floating],
     variance: NDArray[np.floating],
     d_mean: NDArray[np.floating],
@@ -301,33 +310,32 @@ def _chunk_gradients(
 @compiled
 def _pair_gradients(
     mean: NDArray[np.floating],
-    variances: tuple[NDArray[np.floating], NDArray[np.floating]],
-    pairs: BlockPairs,
+    factors: tuple[NDArray[np.floating], NDArray[np.floating]],
     sums: tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
+    block: LabelBlock,
     tail: float,
     rules: _Rules,
     buffers: _Buffers,
 ) -> None:
-    """Replace m by the derivatives, and add up those by s, q and, over points, m."""
+    """Replace the means by the derivatives, and add up those by the means over points and by the factors s and q."""
     real = mean.dtype.type
-    of_points, of_labels = variances
-    d_points, d_labels, d_bias = sums
+    of_points, of_labels = factors
+    d_bias, d_points, d_labels = sums
     for i in range(mean.shape[0]):
         for start in range(0, mean.shape[1], CHUNK):
             d_mean = mean[i, start : start + CHUNK]
             size = d_mean.size
             d_variance = buffers.variance[:size]
             spreads = of_labels[start : start + size]
-            weights = pairs.weights[start : start + size]
+            weights = block.weights[start : start + size]
             for k in range(size):
                 d_variance[k] = of_points[i] * spreads[k]
             _chunk_gradients(d_mean, d_variance, (d_mean, d_variance), tail, rules, buffers)
             for k in range(size):
                 d_mean[k] *= weights[k]
                 d_variance[k] *= weights[k]
-            first = pairs.first + start
-            for e in range(pairs.positive_indptr[i], pairs.positive_indptr[i + 1]):
-                k = pairs.positive[e] - first
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                k = block.indices[e] - block.first - start
                 if 0 <= k < size:
                     d_mean[k] = d_mean[k] / weights[k] - real(1)
                     d_variance[k] /= weights[k]

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing, InducingPrediction
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_empty
 from xmlgp.models.mlgpf.held_out import HeldOutChoices
 from xmlgp.models.mlgpf.initial import initial_bias, newton_start, random_rows
-from xmlgp.models.mlgpf.method import MakeBatch, MLGPFMethod, Parameters, Problem
+from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters, Problem
 from xmlgp.models.mlgpf.stochastic import Stochastic
-from xmlgp.training.minibatches import SAMPLERS, make_batch
+from xmlgp.training.minibatches import ChoosePairs, sample_negatives
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,17 +54,21 @@ class InducingMethod(MLGPFMethod):
         self.posterior = POSTERIORS[settings.posterior]
         kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.latent = Inducing(kernel, self.posterior, settings.inducing_fixed)
-        self.expectations = make_expectations(settings.expectations, settings.nodes)
+        self.quadrature = Quadrature(settings.nodes)
 
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels."""
-        settings = self.settings
-        sampler = SAMPLERS[settings.sampling](labels)
-        return functools.partial(make_batch, coordinates, labels, negatives=settings.negatives, sampler=sampler)
+    def pairs(self, labels: csr_array) -> ChoosePairs:
+        """Return the function that chooses the pairs of a minibatch of points with these labels.
+
+        Of `negatives` that are half of the labels or more, a sample would hardly be cheaper than all.
+        """
+        count = self.settings.negatives
+        if count is None or 2 * count >= labels.shape[1]:
+            return lambda positives, random: AllPairs(positives)
+        return functools.partial(sample_negatives, count=count)
 
     def start(
         self,
@@ -83,7 +88,7 @@ class InducingMethod(MLGPFMethod):
 
     def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound, which is the same for all points."""
-        return Bound(self.latent, self.expectations)
+        return Bound(self.latent, self.quadrature)
 
     def initial(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -17,21 +17,19 @@ if TYPE_CHECKING:
     from xmlgp.data.features import Features
     from xmlgp.features.inputs import Inputs, Selected
     from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.gp.bound import Batch, Bound
+    from xmlgp.gp.bound import Bound
     from xmlgp.gp.inducing import InducingPrediction
     from xmlgp.gp.weight_space import WeightSpacePrediction
     from xmlgp.models.mlgpf.settings import MLGPFSettings
     from xmlgp.models.mlgpf.stochastic import Stochastic
     from xmlgp.neighbours.label_texts import TextWords
     from xmlgp.training.inference import Inference
+    from xmlgp.training.minibatches import ChoosePairs
 
-__all__ = ["MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
+__all__ = ["MLGPFMethod", "Parameters", "Problem"]
 
 #: The parameters of a model by name.
 Parameters: TypeAlias = dict[str, NDArray[Any]]
-
-#: A function that returns the minibatch of some rows, given a random generator for its negatives.
-MakeBatch: TypeAlias = "Callable[[NDArray[np.int64], np.random.Generator], Batch]"
 
 
 class Problem(NamedTuple):
@@ -64,8 +62,8 @@ class MLGPFMethod(Protocol):
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels."""
+    def pairs(self, labels: csr_array) -> ChoosePairs:
+        """Return the function that chooses the pairs of a minibatch of points with these labels."""
 
     def start(
         self,

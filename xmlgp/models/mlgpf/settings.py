@@ -1,6 +1,5 @@
 """Settings of MLGPF, the Gaussian-process factor model."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,7 +56,7 @@ INDUCING = TrainingMethod(
     least_epochs=5,
     settings=(
         *("basis_size", "inducing_count", "inducing_start", "inducing_fixed", "ard", "lengthscale", "posterior"),
-        *("diagonal", "start", "negatives", "sampling"),
+        *("diagonal", "start", "negatives"),
     ),
 )
 WEIGHT_SPACE = TrainingMethod(
@@ -81,10 +80,6 @@ MANY_POINTS = 10_000
 
 #: Least number of minibatches in weight space. With few, 60 epochs are too few steps.
 LEAST_BATCHES = 10
-
-
-#: Settings that no longer exist and that model folders of earlier versions may have.
-FORMER = frozenset({"validation", "patience", "refit", "schedule", "batch_size_first", "regression_points"})
 
 
 @dataclass(frozen=True)
@@ -142,12 +137,6 @@ class MLGPFSettings(Settings):
         "With inducing=features: pool the utilities with those of exact GP regression on the nearest training points, "
         "with the weight that ranks the held-out points best.",
     )
-    expectations: str = setting(
-        "quadrature",
-        "Expectations of the log likelihood in training: Gauss–Hermite quadrature, or in closed form the bound of "
-        "Jaakkola and Jordan (jj) or a second-order Taylor series around the mean (taylor; not a bound).",
-        choices=("quadrature", "jj", "taylor"),
-    )
     nodes: int = shared.nodes()
     ranking: str = setting(
         "probability",
@@ -157,15 +146,10 @@ class MLGPFSettings(Settings):
     )
     negatives: int | None = setting(
         None,
-        "Sampled negative labels for each point in each step. With few, use larger minibatches.",
+        "Sampled negative labels for each point in each step, all if they are half of the labels. With few, use larger "
+        "minibatches.",
         minimum=1,
         if_unset="all",
-    )
-    sampling: str = setting(
-        "frequency",
-        "How negatives are sampled: frequency (half of them in proportion to the label frequencies, half uniformly) or "
-        "uniform.",
-        choices=("frequency", "uniform"),
     )
     label_sample: int | None = setting(
         None,
@@ -204,18 +188,6 @@ class MLGPFSettings(Settings):
             raise SettingsError("inducing=features needs kernel=linear")
         if self.label_weights and (self.inducing not in (None, "features") or self.kernel != "linear"):
             raise SettingsError("label_weights=true needs inducing=features and kernel=linear")
-
-    @classmethod
-    def stored(cls, mapping: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings in a model folder as this version has them; see `Settings.stored`.
-
-        Models of earlier versions may have settings that are gone, and label weights beside other inducing inputs,
-        which their parameters tell.
-        """
-        settings = {name: value for name, value in mapping.items() if name not in FORMER}
-        if settings.get("inducing") != "features" and settings.get("label_weights") is True:
-            settings["label_weights"] = None
-        return settings
 
     @property
     def method(self) -> TrainingMethod:

@@ -10,11 +10,13 @@ from scipy.sparse import csr_array
 
 from xmlgp.models.mlgpf.settings import WEIGHT_SPACE
 from xmlgp.training.inference import Inference
+from xmlgp.training.minibatches import make_batch
 from xmlgp.training.optimisers import OPTIMISERS, falling_rate
 
 if TYPE_CHECKING:
+    from xmlgp.features.inputs import Inputs, Selected
     from xmlgp.gp.bound import Bound
-    from xmlgp.models.mlgpf.method import MakeBatch, MLGPFMethod, Parameters
+    from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters
     from xmlgp.models.mlgpf.settings import MLGPFSettings
     from xmlgp.training.optimisers import AdaDelta, AdaGrad, Adam
 
@@ -56,7 +58,7 @@ class Schedule(NamedTuple):
 
 
 class Stochastic(Inference):
-    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over the minibatches that `make_batch` makes of N points.
+    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over minibatches of N points.
 
     Parameters that the bound does not fix are changed in place.
     """
@@ -70,7 +72,7 @@ class Stochastic(Inference):
         method: MLGPFMethod,
         bound: Bound,
         parameters: Parameters,
-        make_batch: MakeBatch,
+        coordinates: Inputs | Selected,
         labels: csr_array,
         random: np.random.Generator,
         schedule: Schedule,
@@ -81,7 +83,9 @@ class Stochastic(Inference):
         self._method = method
         self._bound = bound
         self._parameters = parameters
-        self._make_batch = make_batch
+        self._coordinates = coordinates
+        self._labels = labels
+        self._choose_pairs = method.pairs(labels)
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
         self._optimiser = optimiser_of(method.settings)(self._moving, bound.latent.relative)
         N = labels.shape[0]
@@ -101,7 +105,8 @@ class Stochastic(Inference):
         order = self._order if done else self.random.permutation(len(self._order))
         number = epoch * self.steps_per_epoch + done
         bound_needed = not done or number % BOUND_EVERY == 0
-        batch = self._make_batch(order[self._starts[done] : self._starts[done + 1]], self.random)
+        rows = order[self._starts[done] : self._starts[done + 1]]
+        batch = make_batch(self._coordinates, self._labels, rows, lambda y: self._choose_pairs(y, self.random))
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, bound_needed, for_step=True)
         if not done:
             self._order[:] = order

@@ -79,7 +79,7 @@ class Training(Stages):
             method,
             bound,
             parameters,
-            method.batches(coordinates, labels),
+            coordinates,
             labels,
             random,
             Schedule(settings.points_in_batch(N), settings.epoch_count(N), rate or default),

@@ -14,19 +14,19 @@ from scipy.sparse import csr_array
 
 from xmlgp.features.inputs import Inputs
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.weight_space import LATENT_WEIGHTS, WHITENED, WeightSpace, WeightSpacePrediction, feature_shares
 from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.models.mlgpf.held_out import HeldOutChoices
 from xmlgp.models.mlgpf.initial import initial_bias, random_rows
 from xmlgp.models.mlgpf.label_weights.pattern import used_by_default
 from xmlgp.models.mlgpf.label_weights.posterior import initial_label_weights
-from xmlgp.models.mlgpf.method import MakeBatch, MLGPFMethod, Parameters, Problem
+from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters, Problem
 from xmlgp.models.mlgpf.stochastic import Stochastic
 from xmlgp.models.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.models.mlgpf.sweep_data import SweepData
 from xmlgp.training.inference import Inference
-from xmlgp.training.minibatches import LabelSampler, make_batch
+from xmlgp.training.minibatches import ChoosePairs, LabelSampler
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,16 +72,15 @@ class WeightSpaceMethod(MLGPFMethod):
 
     def __init__(self, settings: MLGPFSettings) -> None:
         self.settings = settings
-        self.expectations = make_expectations(settings.expectations, settings.nodes)
+        self.quadrature = Quadrature(settings.nodes)
 
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels."""
-        sampler = LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
-        return functools.partial(make_batch, coordinates, labels, label_sampler=sampler)
+    def pairs(self, labels: csr_array) -> ChoosePairs:
+        """Return the function that chooses the pairs of a minibatch of points with these labels."""
+        return LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
 
     def start(
         self,
@@ -134,7 +133,7 @@ class WeightSpaceMethod(MLGPFMethod):
 
     def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound for minibatches of some points."""
-        return Bound(WeightSpace(feature_shares(coordinates.weighted(slice(None)).sparse)), self.expectations)
+        return Bound(WeightSpace(feature_shares(coordinates.weighted(slice(None)).sparse)), self.quadrature)
 
     def initial(self, D: int, labels: csr_array, random: np.random.Generator) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""

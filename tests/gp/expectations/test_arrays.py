@@ -3,44 +3,33 @@
 import numpy as np
 
 from tests.grids import each_value
-from xmlgp.gp.expectations import EXPECTATIONS, expected_sigmoid, make_expectations
+from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor, expected_sigmoid
+
+EXPECTATIONS = {"quadrature": Quadrature, "jj": JaakkolaJordan, "taylor": Taylor}
 
 
-def results(name, mean, variance, **options):
+def results(name, mean, variance):
     """Return the value, both derivatives, and with quadrature the probability."""
-    chosen = make_expectations(name)
-    values = [chosen.expected_softplus(mean, variance), *chosen.gradients(mean, variance, **options)]
+    chosen = EXPECTATIONS[name]()
+    values = [chosen.expected_softplus(mean, variance), *chosen.gradients(mean, variance)]
     return [*values, expected_sigmoid(mean, variance)] if name == "quadrature" else values
 
 
-@each_value(name=list(EXPECTATIONS), fast=[False, True])
-def test_results_may_overwrite_the_arguments(name, fast):
-    random, chosen = np.random.default_rng(0), make_expectations(name)
-    for low in (-12, -4, 0):
-        mean, variance = random.normal(low, 2, 5000), random.random(5000)
-        expected = chosen.gradients(mean, variance, fast)
-        out = mean.copy(), variance.copy()
-        assert chosen.gradients(*out, fast, out=out) is out
-        np.testing.assert_array_equal(out, expected)
-
-
-@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], fast=[False, True], of_means=[True, False])
-def test_nan_gives_nan(name, dtype, fast, of_means):
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], of_means=[True, False])
+def test_nan_gives_nan(name, dtype, of_means):
     mean, variance = np.full(40, -20 if of_means else -2, dtype), np.full(40, 0.1, dtype)
     wrong = mean if of_means else variance
     wrong[[3, 33]] = np.nan
-    value, d_mean, *others = results(name, mean, variance, fast=fast)
+    value, d_mean, *others = results(name, mean, variance)
     for values in (value, d_mean, *(others if of_means else ())):
         assert np.array_equal(np.isnan(values), np.isnan(wrong))
 
 
-@each_value(
-    name=list(EXPECTATIONS), dtype=[np.float32, np.float64], variance=[0, 1e-30, 28.5, 3e38], fast=[False, True]
-)
-def test_extreme_inputs_give_finite_results(name, dtype, variance, fast):
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], variance=[0, 1e-30, 28.5, 3e38])
+def test_extreme_inputs_give_finite_results(name, dtype, variance):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
     mean = np.concatenate([magnitudes, -magnitudes])
-    for values in results(name, mean, np.full_like(mean, variance), fast=fast):
+    for values in results(name, mean, np.full_like(mean, variance)):
         assert values.dtype == dtype
         assert np.isfinite(values).all()
 
@@ -83,7 +72,7 @@ def test_result_does_not_depend_on_the_memory_layout(name, arrange):
     np.testing.assert_array_equal(variance, before[1])
 
 
-@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], variance=[0, 0.3, np.float64(2.5), -1])
+@each_value(name=["quadrature"], dtype=[np.float32, np.float64], variance=[0, 0.3, np.float64(2.5), -1])
 def test_scalar_variance_is_broadcast_and_shapes_are_kept(name, dtype, variance):
     for shape in ((), (0,), (3, 0), (4, 3, 2)):
         mean = np.linspace(-3, 3, int(np.prod(shape)), dtype=dtype).reshape(shape)
