@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
+from xmlgp.api import corpus as corpora
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.runtime.errors import SettingsError
-from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 
 #: The words of each label.
@@ -125,7 +125,7 @@ def test_predict_assigns_by_one_half(taggers, name):
 def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, analysis):
     monkeypatch.chdir(tmp_path)
     # More texts than are counted at a time.
-    monkeypatch.setattr(vectorize, "DOCUMENTS", 7)
+    monkeypatch.setattr(corpora, "DOCUMENTS", 7)
     labels = [[*names, " fish", ""] if i == 3 else names for i, names in enumerate(LABELS)]
     documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, labels, strict=True)]
     Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
@@ -276,7 +276,7 @@ def test_what_cannot_be_used_is_refused(tagger):
     for analysis, X, message in [
         (Analysis(), np.ones((60, 3)), "X is a matrix of features, but the vectorizer divides texts into words"),
         (Analysis("letters"), TEXTS, "analyzer must be one of word, char, char-wb"),
-        (Analysis("char"), ["\ud800"] * 60, "a text has half of a surrogate pair, which is no character"),
+        (Analysis("char"), ["\ud800"] * 60, "the word '.ud800' has U.D800, which no name can have"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}$"):
             TextTagger(SMALL, analysis).fit(X, LABELS)

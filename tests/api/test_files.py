@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from tests.api.reading import open_points, read_known, read_more, read_training
+from tests.api.reading import open_points, read_more, read_training
+from tests.api.test_corpus import as_json, corpus
 from tests.fuzzing.data_files import standard_input
 from tests.problems import small_dataset
 from tests.text.corpora import vectorized
-from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.errors import DataFormatError, SettingsError
@@ -130,13 +130,10 @@ def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
     from_1 = f"{path}: labels are the numbers as they are; features count from 1, as none is 0; rows that count from 0 "
     assert notes == [from_1 + "need a first line `N D K`"]
     path.write_text("1 1:1 4:2\n0 2:0.5\n")
-    for read in (
-        lambda K: read_more(path, Names(), 3, K).dataset,
-        lambda K: read_known(path, "test", Names(), (4, K)).dataset,
-    ):
-        assert read(3).shape == (2, 4, 3)
-        assert read(3).labels.toarray().tolist() == [[False, True, False], [True, False, False]]
-        assert read(1).labels.toarray().tolist() == [[True], [False]]
+    found = read_more(path, Names(), 3, 3).dataset
+    assert found.shape == (2, 4, 3)
+    assert found.labels.toarray().tolist() == [[False, True, False], [True, False, False]]
+    assert read_more(path, Names(), 3, 1).dataset.labels.toarray().tolist() == [[True], [False]]
     # To be predicted, it may have any numbers as labels.
     path.write_text("-1 1:1 4:2\n1 2:0.5\n")
     for labelled in True, False:
@@ -228,7 +225,7 @@ def test_words_of_a_model_of_text_are_unique(rows, new):
 def of_text(tmp_path):
     """What a model of the first documents has: names, D and K."""
     found = vectorized(tmp_path / "first", as_json(*corpus(20)))
-    return Names(found.labels, found.vectorizer.words, found.vectorizer), len(found.vectorizer.words), len(found.labels)
+    return found.names, found.dataset.D, found.dataset.K
 
 
 def test_text_has_new_words_and_labels(tmp_path, of_text):
@@ -247,7 +244,8 @@ def test_text_has_new_words_and_labels(tmp_path, of_text):
 
 def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
     names, features, labels = of_text
-    write_folder(tmp_path / "data", {"train.txt": vectorized(tmp_path / "first", as_json(*corpus(20)))})
+    first = vectorized(tmp_path / "first", as_json(*corpus(20)))
+    write_folder(tmp_path / "data", {"train.txt": first.dataset}, first.names)
     told = []
     for name in "first", "data/train.txt":
         found = read_more(tmp_path / name, *of_text, note=told.append)
@@ -276,7 +274,5 @@ def test_rows_to_be_scored_have_the_names_of_the_model_in_the_same_order(rows, n
         opened = open_points(path, OF_ROWS, (D, K), labelled)
         with pytest.raises(SettingsError, match=f"{name}:1: '.*' is '.*' in the model; number words"), opened:
             pass
-    with pytest.raises(SettingsError, match=f"{name}:1: '.*' is '.*' in the model; number words"):
-        read_known(path, "test", OF_ROWS, (D, K))
     with open_points(rows(words=WORDS, topics=TOPICS), OF_ROWS, (D, K)) as points:
         assert points.count() == small_dataset(D=D, K=K).N

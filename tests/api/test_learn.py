@@ -14,7 +14,7 @@ from tests.cli.texts import as_json
 from tests.problems import small_dataset
 from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.api.kept_points import arrays_of_points, points_from
-from xmlgp.api.training_data import TrainingData
+from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.features import Features
 from xmlgp.model_folder.folder import ModelFolder

@@ -47,7 +47,7 @@ def test_learning_keeps_them(workdir):
 def test_what_cannot_be_chosen(workdir):
     assert run("vectorize", "-q", "a.jsonl", "folder").exit_code == 0
     assert said(run("train", "folder", "model", "--ngrams", "1-2"), 1) == (
-        "folder/train.txt: these are rows of numbers; to choose words, n-grams or stop words, give the "
+        "folder: these are rows of numbers; to choose words, n-grams or stop words, give the "
         "text, or vectorize it again"
     )
     assert said(run("train", "a.jsonl", "model", "--ngrams", "two"), 2).startswith("Invalid value for '--ngrams'")

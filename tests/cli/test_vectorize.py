@@ -23,7 +23,7 @@ def annif(documents):
 
 @pytest.mark.parametrize("name", ["corpus", "corpus.gz", "-"])
 def test_a_corpus_becomes_a_data_set(workdir, name):
-    """The formats are tested in tests/text/test_corpus.py, the counts in tests/text/test_vectorize.py."""
+    """The formats are tested in tests/text/test_corpus.py, the counts in tests.api.test_corpus.py."""
     content, stdin = annif(TRAIN).encode(), None
     if name == "-":
         stdin = content
@@ -37,8 +37,7 @@ def test_a_corpus_becomes_a_data_set(workdir, name):
     assert result.stderr.splitlines() == [
         f"{name}: 4 documents, 5 features, 2 labels; 1 document has no labels and will train as having none; "
         "leave out those whose labels are not known yet; 1 document has no words",
-        "test corpus: 2 documents, 5 features, 2 labels; 1 document has no labels; 1 document has no words; "
-        "2 labels left out because no training document has them",
+        "test corpus: 2 documents; 2 labels left out because no training document has them; 1 document has no words",
     ]
     assert (workdir / "out/features.txt").read_text() == "cat\ndog\nsat\nthe\n機械学習\n"
     assert (workdir / "out/labels.txt").read_text() == "animals\npets\n"

@@ -10,7 +10,7 @@ import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.cli.disk import everything
 from tests.cli.texts import COLOURS, documents
-from xmlgp.api.training_data import TrainingData
+from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY

@@ -4,23 +4,23 @@ import gzip
 from unittest import mock
 
 from tests.fuzzing.data_files import standard_input
+from xmlgp.api.corpus import Corpus
+from xmlgp.api.points import Signature
 from xmlgp.data import lines
-from xmlgp.data.lines import LineReader
-from xmlgp.data.streams import open_input
+from xmlgp.runtime.progress import QUIET
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import read_documents
+from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.labels import LabelNumbers
-from xmlgp.text.vectorize import check_vocabulary, vectorize
+from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["documents_of", "in_every_way", "vectorized", "vectorized_by"]
+__all__ = ["documents_of", "in_every_way", "signature_of", "vectorized", "vectorized_by"]
 
 
 def documents_of(path, options=NO_OPTIONS, **arguments):
     """Return the documents of a corpus at a path."""
-    with open_input(path, options.encoding) as stream:
-        return list(read_documents(LineReader(stream, str(path), options.encoding), options, **arguments))
+    with open_corpus(str(path), options) as reader:
+        return list(read_documents(reader, options, **arguments))
 
 
 def in_every_way(path, content, read):
@@ -41,17 +41,18 @@ def in_every_way(path, content, read):
 
 
 def vectorized(path, content, analysis=None, options=NO_OPTIONS):
-    """Return a corpus with this content, vectorized."""
+    """Return a corpus with this content as points to train on."""
+    return vectorized_by(path, content, WordCounts(analysis or Analysis(), [], options.columns()), options=options)
+
+
+def vectorized_by(path, content, vectorizer, labels=(), options=NO_OPTIONS):
+    """Return a corpus with this content, vectorized with the words and labels of a model, and its own ones."""
     path.write_bytes(content)
-    with open_input(path, options.encoding) as stream:
-        return vectorized_by(LineReader(stream, str(path)), WordCounts(analysis or Analysis(), []), options=options)
+    model = signature_of(vectorizer, labels)
+    with open_corpus(str(path), options) as reader:
+        return Corpus(reader, options, QUIET).read(model)
 
 
-def vectorized_by(reader, vectorizer, labels=(), options=NO_OPTIONS, extend=True):
-    """Return an open corpus, vectorized with the words and labels of another one."""
-    vectorizer = WordCounts(vectorizer.analysis, vectorizer.words, options.columns(vectorizer.columns))
-    documents = read_documents(reader, options, vectorizer.columns)
-    corpus = vectorize(documents, reader.path, vectorizer, LabelNumbers(labels), extend)
-    if extend:
-        check_vocabulary(corpus, reader.path)
-    return corpus
+def signature_of(vectorizer, labels):
+    """Return what a model of these words and labels expects of points."""
+    return Signature(Names(list(labels), vectorizer.words, vectorizer), vectorizer.D, len(labels))

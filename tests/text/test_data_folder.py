@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.api.reading import read_training
+from tests.api.test_corpus import as_json, corpus
 from tests.text.corpora import vectorized
-from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
@@ -22,7 +22,7 @@ from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 def folder(tmp_path):
     """A folder of a corpus, next to the corpus."""
     found = vectorized(tmp_path / "corpus", as_json(*corpus(40)), Analysis("char", 2, 2))
-    write_folder(tmp_path / "data", {"train.txt": found})
+    write_folder(tmp_path / "data", {"train.txt": found.dataset}, found.names)
     return tmp_path / "data"
 
 
@@ -31,7 +31,9 @@ def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
     texts, labels = corpus()
     texts[0] = "repeated " * 70_000 + "twice twice"
     found = vectorized(tmp_path / "a", as_json(texts, labels), analysis, CorpusOptions(separator=";"))
-    files = write_folder(tmp_path / "deep" / "data", {"train.txt": found, "test.txt": found})
+    files = write_folder(
+        tmp_path / "deep" / "data", {"train.txt": found.dataset, "test.txt": found.dataset}, found.names
+    )
     assert [file.name for file in files] == ["train.txt", "test.txt", FEATURES, LABELS, VECTORIZER]
     assert sorted(files) == sorted((tmp_path / "deep" / "data").iterdir())
     dataset = found.dataset
@@ -42,8 +44,8 @@ def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
             for part in ("indptr", "indices", "data"):
                 np.testing.assert_array_equal(getattr(matrix, part), getattr(expected, part))
     names = read_names(tmp_path / "deep" / "data", dataset.D, dataset.K)
-    assert names.labels == found.labels
-    assert names.features == names.vectorizer.words == found.vectorizer.words
+    assert names.labels == found.names.labels
+    assert names.features == names.vectorizer.words == found.names.vectorizer.words
     assert (names.vectorizer.analysis, names.vectorizer.columns) == (analysis, Columns(separator=";"))
 
 
@@ -103,7 +105,7 @@ def test_a_failed_write_leaves_the_earlier_files(folder, monkeypatch):
 
     monkeypatch.setattr(data_folder, "write_dataset", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_folder(folder, {"train.txt": found})
+        write_folder(folder, {"train.txt": found.dataset}, found.names)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
@@ -112,17 +114,19 @@ def test_the_later_of_two_processes_replaces_all_files_of_the_other(folder, monk
         original(source, target)
         if target == folder / "train.txt" and not others:
             # A thread has a lock of its own, as another process has.
-            others.append(threading.Thread(target=write_folder, args=(folder, {"train.txt": later})))
+            others.append(
+                threading.Thread(target=write_folder, args=(folder, {"train.txt": later.dataset}, later.names))
+            )
             others[0].start()
             others[0].join(0.5)
 
     earlier, later = (vectorized(folder.parent / "corpus", as_json(*corpus(N, seed=N))) for N in (20, 30))
     original, others = os.replace, []
     monkeypatch.setattr(os, "replace", replace)
-    write_folder(folder, {"train.txt": earlier})
+    write_folder(folder, {"train.txt": earlier.dataset}, earlier.names)
     others[0].join()
     monkeypatch.undo()
     found = read_training(folder / "train.txt")
     assert found.dataset.N == 30
-    assert (found.names.features, found.names.labels) == (later.vectorizer.words, later.labels)
+    assert (found.names.features, found.names.labels) == (later.names.features, later.names.labels)
     assert sorted(file.name for file in folder.iterdir()) == sorted(["train.txt", FEATURES, LABELS, VECTORIZER])

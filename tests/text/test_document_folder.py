@@ -34,8 +34,8 @@ def write(folder, files, encoding="utf-8"):
 def read(folder, labelled=True, notes=None, **options):
     notes = [] if notes is None else notes
     options = CorpusOptions(**options)
-    with open_corpus(str(folder), options, notes.append) as reader:
-        return list(read_documents(reader, options, labelled=labelled))
+    with open_corpus(str(folder), options) as reader:
+        return list(read_documents(reader, options, labelled=labelled, note=notes.append))
 
 
 def test_documents_have_their_names_texts_and_labels(tmp_path):

@@ -13,10 +13,10 @@ TEXTS = ["cat dog purrs", "table chair stands", "dog on the chair", "bread and c
 LABELS = [["animals"], ["home"], ["animals", "home"], ["food"], ["food", "animals"], ["food", "home"]]
 
 
-def read(path, content, options=NO_OPTIONS, labelled=True, notes=None):
+def read(path, content, options=NO_OPTIONS, labelled=True):
     """Return the documents of a file with this content, bytes or text."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with open_corpus(str(path), options, [].append if notes is None else notes.append) as reader:
+    with open_corpus(str(path), options) as reader:
         return list(read_documents(reader, options, labelled=labelled))
 
 

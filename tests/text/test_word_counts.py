@@ -83,18 +83,18 @@ def test_counts_of_any_text_are_those_of_scikit_learn(analysis):
     ],
 )
 def test_marks_and_what_is_not_seen_do_not_divide_words(text, words):
-    assert Analysis().counter().build_analyzer()(text) == words
-    assert Analysis(longest=2).counter().build_analyzer()(text)[: len(words)] == words
+    assert Analysis().finder()(text) == words
+    assert Analysis(longest=2).finder()(text)[: len(words)] == words
     composed = [unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)]
     for analysis in ANALYSES:
-        one, other = map(analysis.counter().build_analyzer(), composed)
+        one, other = map(analysis.finder(), composed)
         assert one == other
 
 
 def test_whitespace_and_control_characters_in_runs_of_characters_are_spaces():
-    analyse = Analysis("char", 3, 3).counter().build_analyzer()
+    analyse = Analysis("char", 3, 3).finder()
     assert analyse("a\tb\0\x85\u2028c\x9bd") == ["a b", " b ", "b c", " c ", "c d"]
-    assert Analysis("char-wb", 3, 3).counter().build_analyzer()("a\x1bbc") == [" a ", " bc", "bc "]
+    assert Analysis("char-wb", 3, 3).finder()("a\x1bbc") == [" a ", " bc", "bc "]
 
 
 def test_unknown_words_do_not_count():

@@ -1,32 +1,35 @@
-"""A corpus of text in an open file, table or folder."""
+"""A corpus of text in an open file, table or folder: its documents become points."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from xmlgp.api.points import Block, Identifier, PointStream
-from xmlgp.api.training_data import Known, TrainingData
-from xmlgp.data.dataset import Dataset, no_points, stack, widened
+from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.formats import REPOSITORY
-from xmlgp.runtime.errors import DataFormatError, SettingsError
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter
-from xmlgp.text.analysis import Analysis, checked_analysis
-from xmlgp.text.corpus import Reader, format_of_corpus, read_documents
+from xmlgp.text.corpus import Reader, read_documents
 from xmlgp.text.documents import Columns, CorpusOptions, Document
-from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, note_alike
+from xmlgp.text.labels import BadName, LabelNumbers, LabelRows, note_alike
 from xmlgp.text.names import Names
-from xmlgp.text.vectorize import check_vocabulary, points_of, vectorize
 from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["Corpus"]
 
+#: A block ends after this many documents, or at the document that has this many characters.
+DOCUMENTS = 4096
+CHARACTERS = 1 << 18
+
 
 class Corpus:
-    """An open corpus; each method reads its documents, and raises DataFormatError if one is malformed."""
+    """An open corpus; each method reads its documents once, and raises DataFormatError if one is malformed."""
+
+    is_text = True
 
     def __init__(self, reader: Reader, options: CorpusOptions, reporter: Reporter) -> None:
         self.reader = reader
@@ -34,89 +37,118 @@ class Corpus:
         self._reporter = reporter
         self.path = reader.path
 
-    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
-        """Return the documents as points for a new model; labels that are the `same` are one, as for `LabelNumbers`."""
-        analysis = checked_analysis(analysis, True, self.path)
-        return self._learned(WordCounts(analysis, [], self._options.columns()), LabelNumbers((), same), more=False)
+    def read(self, model: Signature) -> TrainingData:
+        """Return the documents as points to train on; their new words and labels follow those of the model.
 
-    def more(self, known: Known) -> TrainingData:
-        """Return the documents for a model to learn; new words and labels follow those of the model."""
-        vectorizer = self._vectorizer(known)
-        return self._learned(vectorizer, LabelNumbers(known.names.labels or (), known.names.same), more=True)
+        XmlgpError if there are no documents, labels or words.
+        """
+        earlier = self._vectorizer(model)
+        rows = LabelRows(model.label_numbers)
+        documents = self._with_labels(self._documents(earlier.columns), rows)
+        vectorizer, features = earlier.extended(document.text for document in documents)
+        labels, matrix = rows.ordered()
+        points = Dataset(features, matrix)
+        least = vectorizer.analysis.min_count
+        word = f"a word that occurs at least {least} times" if least > 1 else "a word"
+        for present, reason in (
+            (points.N or vectorizer.words, "there are no documents"),
+            (labels, "no document has a label"),
+            (vectorizer.words, f"no document has {word}"),
+        ):
+            if not present:
+                raise XmlgpError(f"{self.path}: {reason}")
+        note_alike(labels, len(model.names.labels or ()), self.path, self._reporter.note)
+        self._reporter.note(f"{self.path}: {_summary(points, model)}")
+        return TrainingData(points, REPOSITORY, Names(labels, vectorizer.words, vectorizer))
 
-    def _learned(self, vectorizer: WordCounts, labels: LabelNumbers, more: bool) -> TrainingData:
-        earlier_label_count = len(labels.names)
-        documents = self._documents(vectorizer.columns)
-        corpus = vectorize(documents, self.path, vectorizer, labels, True, self._reporter.progress)
-        check_vocabulary(corpus, self.path)
-        note_alike(corpus.labels, earlier_label_count, self.path, self._reporter.note)
-        dataset = corpus.dataset
-        self._reporter.note(f"{self.path}: {corpus.summary(more)}")
-        return TrainingData(dataset, REPOSITORY, Names(corpus.labels, corpus.vectorizer.words, corpus.vectorizer))
+    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
+        """Return the documents to be scored; their labels are not read unless they are `labelled`.
 
-    def known(self, known: Known) -> TrainingData:
-        """Return the documents for a model that does not change; labels unknown to it follow its own, with names."""
-        stream = self.stream(known, True, None)
-        D = known.D
-        blocks = [no_points(D, stream.K), *(block.points for block in stream.blocks())]
-        K = len(stream.labels or ())
-        dataset = stack([Dataset(block.features, widened(block.labels, K)) for block in blocks])
-        return TrainingData(dataset, REPOSITORY, known.names._replace(labels=stream.labels))
-
-    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
-        """Return the documents to be scored; their labels are not read unless they are `labelled`."""
-        vectorizer = self._vectorizer(known)
-        first_line = self.reader.peek_line()
-        format = format_of_corpus(self.path, first_line, self._options, vectorizer.columns) if first_line else None
-        if not labelled and not self._options.format and format == "annif":
-            text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
-            self._reporter.note(f"{self.path}: {text}")
-        labels = LabelNumbers(known.names.labels or (), known.names.same) if labelled else LabelNumbers()
-        documents = read_documents(self.reader, self._options, vectorizer.columns, labelled, self._reporter.note)
-        read = points_of(documents, self.path, vectorizer.features, labels, self._reporter.progress, self.reader.waits)
-
-        def blocks() -> Iterator[Block]:
-            first = 1
-            for block, points in read:
-                yield Block(first, points, [document.text for document in block], [document.id for document in block])
-                first += points.N
-
+        Words that the model does not have are left out; the names of labels that it does not have follow its own.
+        """
+        vectorizer = self._vectorizer(model)
+        labels = model.label_numbers if labelled else LabelNumbers()
+        documents = self._documents(vectorizer.columns, labelled)
         return PointStream(
             (None, vectorizer.D, len(labels.names)),
-            blocks(),
+            self._blocks(documents, vectorizer, labels),
             labels=labels.names,
-            beside=beside,
+            dense=dense,
             waits=self.reader.waits,
             is_text=True,
         )
 
-    def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None], list[int]]:
-        """Return Y, N×K, the names of labels in order, and the identifiers and lines of documents, without texts."""
-        label_numbers = LabelNumbers()
-        numbers: list[int] = []
-        lengths = []
-        ids = []
-        lines = []
+    def _blocks(self, documents: Iterator[Document], vectorizer: WordCounts, labels: LabelNumbers) -> Iterator[Block]:
+        """Yield documents as points; a block also ends where the reader waits, and before a DataFormatError."""
+        errors: list[DataFormatError] = []
+        rows = LabelRows(labels)
+        first = 1
+        for block in _cut(up_to_error(self._with_labels(documents, rows), errors), self.reader.waits):
+            texts = [document.text for document in block]
+            points = Dataset(vectorizer.features(texts), rows.take())
+            yield Block(first, points, texts, [document.id for document in block])
+            first += points.N
+        if errors:
+            raise errors[0]
+
+    def labels(self, columns: Columns | None) -> LabelledPoints:
+        """Return the labels of the documents, whose texts are not read; names are in order."""
+        rows = LabelRows(LabelNumbers())
+        documents = self._with_labels(self._documents(columns, with_texts=False), rows)
+        found = [(document.id, document.line) for document in documents]
+        names, matrix = rows.ordered()
+        return LabelledPoints(matrix, names, [id for id, _ in found], lines=[line for _, line in found])
+
+    def _documents(self, columns: Columns | None, labelled: bool = True, with_texts: bool = True) -> Iterator[Document]:
+        return read_documents(self.reader, self._options, columns, labelled, self._reporter.note, with_texts)
+
+    def _with_labels(self, documents: Iterable[Document], rows: LabelRows) -> Iterator[Document]:
+        """Yield documents, each of which adds its labels to rows."""
         with self._reporter.progress(f"reading {self.path}", unit=" documents") as bar:
-            for document in self._documents(columns, with_texts=False):
+            for document in documents:
                 try:
-                    numbers.extend(map(label_numbers.__getitem__, document.labels))
+                    rows.add(document.labels)
                 except BadName as error:
                     raise DataFormatError(self.path, document.line, str(error)) from None
-                lengths.append(len(document.labels))
-                ids.append(document.id)
-                lines.append(document.line)
+                yield document
                 bar.update(1)
-        # Labels were numbered as they occurred; columns are in the order of names.
-        names, positions = label_numbers.ordered()
-        columns_of_labels = positions[np.array(numbers, np.int32)]
-        return matrix_of_labels(columns_of_labels, np.array(lengths, np.int64), len(names)), names, ids, lines
 
-    def _documents(self, columns: Columns | None, with_texts: bool = True) -> Iterator[Document]:
-        return read_documents(self.reader, self._options, columns, True, self._reporter.note, with_texts)
-
-    def _vectorizer(self, known: Known) -> WordCounts:
+    def _vectorizer(self, model: Signature) -> WordCounts:
         """Return the vectorizer of a model; SettingsError if it was not trained on text."""
-        if known.names.vectorizer is None:
+        if model.names.vectorizer is None:
             raise SettingsError(f"{self.path} is text, but the model was not trained on text")
-        return known.names.vectorizer
+        return model.names.vectorizer
+
+
+def _cut(documents: Iterable[Document], waits: Callable[[], bool]) -> Iterator[list[Document]]:
+    """Yield documents in lists."""
+    block: list[Document] = []
+    characters = 0
+    for document in documents:
+        block.append(document)
+        characters += len(document.text)
+        if len(block) == DOCUMENTS or characters >= CHARACTERS or waits():
+            yield block
+            block = []
+            characters = 0
+    if block:
+        yield block
+
+
+def _summary(points: Dataset, model: Signature) -> str:
+    """Return a sentence with the sizes of a corpus, how much is new to a trained model, and what documents lack."""
+    sizes = [counted(points.N, "document"), counted(points.D, "feature"), counted(points.K, "label")]
+    if model.K:
+        sizes[1] += f" ({points.D - model.D or 'none'} new)"
+        sizes[2] += f" ({points.K - model.K or 'none'} new)"
+    sentences = [", ".join(sizes)]
+    without_labels = int(np.count_nonzero(np.diff(points.labels.indptr) == 0))
+    without_words = int(np.count_nonzero(np.diff(points.features.sparse.indptr) == 0))
+    if without_labels:
+        sentences.append(
+            f"{counted(without_labels, 'document has', 'documents have')} no labels and will train as having none; "
+            "leave out those whose labels are not known yet"
+        )
+    if without_words:
+        sentences.append(f"{counted(without_words, 'document has', 'documents have')} no words")
+    return "; ".join(sentences)

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.api.kinds import FilePath, Matrix, is_path
 from xmlgp.api.matching import Matched, TrainingFacts, matched, training_facts
+from xmlgp.api.points import FilePath, Matrix, TrainingData, is_path
 from xmlgp.api.predict import Predictions
 from xmlgp.api.source import Labels, Source
 from xmlgp.api.trained_model import TrainedModel
-from xmlgp.api.training_data import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.locate import locate

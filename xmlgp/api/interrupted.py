@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xmlgp.api.kinds import FilePath
+from xmlgp.api.points import FilePath
 from xmlgp.model_folder.arrays import Entry, is_entry, remove, remove_unused_arrays
 from xmlgp.model_folder.description import is_data
 from xmlgp.model_folder.folder import ModelFolder

@@ -9,7 +9,7 @@ from typing import Any
 
 from xmlgp.api.interrupted import readable_run
 from xmlgp.api.kept_points import points_from, with_more
-from xmlgp.api.kinds import FilePath
+from xmlgp.api.points import FilePath
 from xmlgp.api.requests import Request
 from xmlgp.api.source import DenseFeatures, Labels, Points, Source, check_width
 from xmlgp.api.train import CHECKPOINT_SECONDS, FolderTraining, train_in_memory
@@ -71,10 +71,10 @@ def learn(  # noqa: PLR0913, which are the options of the command
     with held(model) as trained:
         if source.data is None:
             return _with_names(trained, name_labels(trained.names, concepts, reporter.note), retrain, reporter)
-        known = replace(trained, names=name_labels(trained.names, concepts)).known
-        points, _, names = source.more(known, reporter)
-        check_sizes(points, known.D, known.K)
-        check_width(points.features.width, known.E, source.data)
+        signature = replace(trained, names=name_labels(trained.names, concepts)).signature
+        points, _, names = source.read(signature, reporter=reporter)
+        check_sizes(points, signature.D, signature.K)
+        check_width(points.features.width, signature.E, source.data)
         if not points.N or has_learned(trained, points):
             reason = "the model has learned these points already" if points.N else "there are no points"
             reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")

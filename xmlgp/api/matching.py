@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.api.kinds import FilePath, is_matrix, is_path, title_of
 from xmlgp.api.memory import as_matrix, columns_of
+from xmlgp.api.points import FilePath, LabelledPoints, TrainingData, is_matrix, is_path, title_of
 from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source
 from xmlgp.api.trained_model import TrainedModel
-from xmlgp.api.training_data import TrainingData
-from xmlgp.api.true_labels import LabelledPoints, Purpose, are_numbers, true_labels
+from xmlgp.api.true_labels import Purpose, are_numbers, true_labels
 from xmlgp.data.dataset import Dataset, as_csr, widened
 from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader

@@ -12,21 +12,16 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
-from xmlgp.api.kinds import is_matrix
-from xmlgp.api.points import Block, Identifier, PointStream
-from xmlgp.api.training_data import Known, TrainingData
+from xmlgp.api.points import Block, Identifier, PointStream, Signature, TrainingData, is_matrix
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
-from xmlgp.data.names import UNFIT
+from xmlgp.data.names import check_names
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import Analysis, checked_analysis
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
-from xmlgp.text.vectorize import as_texts, texts_of
-from xmlgp.text.word_counts import WordCounts
 
 __all__ = [
     "InMemory",
@@ -53,63 +48,42 @@ class InMemory:
         self._labels = labels
         self.is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
 
-    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
-        """Return the points for a new model; labels that are the `same` are one, as for `LabelNumbers`."""
-        analysis = checked_analysis(analysis, self.is_text, "the points")
-        if isinstance(self._data, TrainingData):
-            self._data.names.check()
-            return self._data
-        if isinstance(self._data, Dataset):
-            return TrainingData(self._data, REPOSITORY, Names())
-        vectorizer = WordCounts(analysis, []) if self.is_text else None
-        return self.numbered(Names([], None, vectorizer), extend=True, same=same)
+    def read(self, model: Signature) -> TrainingData:
+        """Return the points to train on; their new words and labels follow those of the model.
 
-    def more(self, known: Known) -> TrainingData:
-        """Return the points for a model to learn, which may have more features and labels than the model.
-
-        If new features have no names, a model in memory loses the names of all features, and so for labels; if the
-        model is in a folder, this is an error.
+        SettingsError if a trained model has names of labels or features, but new ones have none.
         """
-        points = self.numbered(known.names, extend=True)
-        names = points.names
+        points = self.numbered(model, extend=True)
         for kind, count in ("labels", points.dataset.K), ("features", points.dataset.D):
-            names_of_kind = getattr(names, kind)
-            if names_of_kind is not None and len(names_of_kind) < count:
-                if known.folder:
-                    reason = f"{known.title} has names of {kind}, but the points have {kind} without a name"
-                    raise SettingsError(reason)
-                names = names._replace(**{kind: None})
-        if not names.features and points.dataset.D != known.D:
-            names = names._replace(vectorizer=None)
-        return points._replace(names=names)
+            names = getattr(points.names, kind)
+            if model.K and names is not None and len(names) < count:
+                raise SettingsError(f"{model.title} has names of {kind}, but the points have {kind} without a name")
+        return points
 
-    def known(self, known: Known) -> TrainingData:
-        """Return the points for a model that does not change."""
-        points = self.numbered(known.names, extend=False)
-        # A data set has names of its own, which the model does not look at.
-        return points if self._labels is not None else points._replace(names=known.names)
-
-    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
+    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
         """Return the points to be scored, with their texts and the index of a DataFrame.
 
         The labels are in memory anyway, so the result has them even if they are not asked for (`labelled`).
         """
-        ids = _index_of(self._data)
         texts = as_texts(self._data) if self.is_text else None
         source = self if texts is None else InMemory(texts, self._labels)
-        dataset, _, names = source.known(known).beside(beside)
-        # Without the labels that the model does not know, which follow its own.
-        added = len(names.labels) - len(known.names.labels) if names.labels and known.names.labels else 0
-        K = dataset.K - max(0, added)
-        block = Block(1, dataset, texts, ids)
-        return PointStream((dataset.N, dataset.D, K), [block], labels=names.labels, E=dataset.features.width)
+        dataset, _, names = source.numbered(model, extend=False).with_dense(dense)
+        labels = names.labels if self._labels is not None else model.names.labels
+        # Without the labels that the model does not have, which follow its own.
+        added = len(labels) - len(model.names.labels) if labels and model.names.labels else 0
+        block = Block(1, dataset, texts, _index_of(self._data))
+        shape = dataset.N, dataset.D, dataset.K - added
+        return PointStream(shape, [block], labels=labels, E=dataset.features.width)
 
-    def numbered(self, names: Names, extend: bool, same: Mapping[str, str] | None = None) -> TrainingData:
-        """Return the points with words and labels numbered by `names`; new names of labels are appended to these.
+    def numbered(self, model: Signature, extend: bool) -> TrainingData:
+        """Return the points with words and labels numbered as those of a model; new names of labels follow these.
 
-        With `extend`, new words are appended too, otherwise they are left out. Names of labels that are the `same` are
-        one label, as for `LabelNumbers`; by default, `same` is that of `names`.
+        With `extend`, new words follow too, otherwise they are left out.
         """
+        names = model.names
+        if isinstance(self._data, Dataset | TrainingData):
+            # A new model has names of labels only if the points have them.
+            names = names._replace(labels=names.labels or None)
         if isinstance(self._data, TrainingData):
             data_names = self._data.names
             data_names.check()
@@ -120,44 +94,59 @@ class InMemory:
         if isinstance(self._data, Dataset):
             return TrainingData(self._data, REPOSITORY, names)
         features, names = self._numbered_features(names, extend)
-        labels, names = self._numbered_labels(names, extend and self.is_text, features.N, same)
+        labels, names = self._numbered_labels(model, names, extend and self.is_text, features.N)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
     def _numbered_features(self, names: Names, extend: bool) -> tuple[Features, Names]:
         """Return the features, and the names with those of features, to which `extend` appends new words."""
         if not self.is_text:
-            features = features_in_memory(self._data)
             columns = columns_of(self._data, "feature")
             check_columns("feature", columns, names.features)
-            return features, names._replace(features=columns or names.features)
+            return features_in_memory(self._data), names._replace(features=columns or names.features)
         texts = as_texts(self._data)
         if names.vectorizer is None:
             raise SettingsError("the points are text, but the model was not trained on text")
-        if extend:
-            vectorizer, features = texts_of(texts, names.vectorizer)
-            return features, names._replace(features=vectorizer.words, vectorizer=vectorizer)
-        return names.vectorizer.features(texts), names
+        if not extend:
+            return names.vectorizer.features(texts), names
+        vectorizer, features = names.vectorizer.extended(texts)
+        if not vectorizer.words:
+            raise SettingsError("no document has a word")
+        check_names(vectorizer.words, "word")
+        return features, names._replace(features=vectorizer.words, vectorizer=vectorizer)
 
-    def _numbered_labels(
-        self, names: Names, needs_names: bool, N: int, same: Mapping[str, str] | None
-    ) -> tuple[csr_array, Names]:
+    def _numbered_labels(self, model: Signature, names: Names, needs_names: bool, N: int) -> tuple[csr_array, Names]:
         """Return the labels of N points, and the names with those of labels, which a matrix has only as a DataFrame.
 
         With `needs_names`, a matrix whose columns have no names is refused.
         """
         labels = self._labels
-        columns = columns_of(labels, "label")
         if labels is None:
             return csr_array((N, 0), dtype=bool), names
+        columns = columns_of(labels, "label")
         if not _are_names(labels) and (columns or not needs_names):
             check_columns("label", columns, names.labels)
-            names = names._replace(labels=columns or names.labels or None)
-        elif names.labels is None:
+            return labels_in_memory(labels, N), names._replace(labels=columns or names.labels or None)
+        if names.labels is None:
             raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
-        else:
-            all_names, labels = label_matrix(labels, names.labels, same or names.same)
-            names = names._replace(labels=all_names)
-        return labels_in_memory(labels, N), names
+        all_names, matrix = label_matrix(labels, model.label_numbers)
+        check_label_count(matrix, N)
+        return matrix, names._replace(labels=all_names)
+
+
+def as_texts(X: Any) -> list[str]:
+    """Return documents in memory as a list of texts; raise SettingsError if one is not a str."""
+    if isinstance(X, str | bytes):
+        raise SettingsError("X must be a list of texts, not one text; write it as [text]")
+    if not isinstance(X, Iterable) or isinstance(X, Mapping | set | frozenset) or getattr(X, "shape", None) == ():
+        # The keys of a mapping are no texts, and a set has no order.
+        raise SettingsError(f"X must be a list of texts, not {excerpt(X)}")
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "biuf" and len(list(X)):
+        raise SettingsError("X has numbers in one dimension. Reshape your data to N×D: X.reshape(1, -1) is one point")
+    texts = list(X)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}")
+    return texts
 
 
 def _index_of(data: Any) -> list[Identifier] | None:
@@ -182,9 +171,7 @@ def columns_of(table: Any, kind: str) -> list[str] | None:
     columns = list(getattr(table, "columns", ()))
     if not columns or not all(isinstance(name, str) for name in columns):
         return None
-    for name in columns:
-        if UNFIT.search(name):
-            raise SettingsError(f"the {kind} {excerpt(name)} has a character that a name cannot have")
+    check_names(columns, kind)
     return [name.strip() for name in columns] if kind == "label" else columns
 
 
@@ -241,9 +228,14 @@ def labels_in_memory(Y: Any, N: int) -> csr_array:
     labels = labels.astype(bool)
     labels.sum_duplicates()
     labels.eliminate_zeros()
+    check_label_count(labels, N)
+    return labels
+
+
+def check_label_count(labels: csr_array, N: int) -> None:
+    """Raise SettingsError unless there are labels of N points."""
     if labels.shape[0] != N:
         raise SettingsError(f"there are {N} points, but the labels of {labels.shape[0]} points")
-    return labels
 
 
 def check_not_masked(Y: object) -> None:

@@ -1,19 +1,99 @@
-"""Points to be scored, a block at a time: rows of numbers, or documents."""
+"""Points as users give them, as models are trained on them, and as they are scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows
+from xmlgp.runtime.errors import NoSuchFileError, UsageError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.labels import LabelNumbers
+from xmlgp.text.names import Names
 
-__all__ = ["Block", "Identifier", "PointStream", "never"]
+__all__ = [
+    "Block",
+    "FilePath",
+    "Identifier",
+    "LabelledPoints",
+    "Matrix",
+    "PointStream",
+    "Signature",
+    "TrainingData",
+    "check_count",
+    "check_exists",
+    "is_matrix",
+    "is_path",
+    "never",
+    "title_of",
+]
+
+FilePath: TypeAlias = "str | os.PathLike[str]"
+Matrix: TypeAlias = "NDArray[Any] | sp.sparray | sp.spmatrix"
 
 #: What identifies a document in its corpus.
 Identifier: TypeAlias = "str | int"
+
+
+class Signature(NamedTuple):
+    """What a model expects of its points: names, D features, K labels, and E dense ones; a new model has none yet.
+
+    `title` is what messages call the model, and `folder` where it is stored, if it is. `same` maps names of labels to
+    preferred names, see `LabelNumbers`.
+    """
+
+    names: Names
+    D: int = 0
+    K: int = 0
+    E: int = 0
+    title: str = "the model"
+    folder: Path | None = None
+    same: Mapping[str, str] | None = None
+
+    @property
+    def label_numbers(self) -> LabelNumbers:
+        """The numbers of its labels, to which new names are added."""
+        return LabelNumbers(self.names.labels or (), self.same or self.names.same)
+
+
+class TrainingData(NamedTuple):
+    """Points, the format of their file, `REPOSITORY` (also of text) or another one of rows, and their names."""
+
+    dataset: Dataset
+    format: str
+    names: Names
+
+    def with_dense(self, rows: DenseRows | None) -> TrainingData:
+        """Return the same points with dense features, if there are any."""
+        if rows is None:
+            return self
+        rows.check(self.dataset.N)
+        return self._replace(dataset=rows.beside(self.dataset))
+
+
+class LabelledPoints(NamedTuple):
+    """The true labels of points: Y, a csr_array of bool, N×K; K names or None; and N identifiers or None.
+
+    D is the number of features. If `open`, there may be labels besides these K, which no point has. `lines` are those
+    where documents start in their file.
+    """
+
+    labels: csr_array
+    names: list[str] | None = None
+    ids: Sequence[Identifier | None] | None = None
+    D: int = 0
+    open: bool = False
+    lines: Sequence[int] = ()
 
 
 class Block(NamedTuple):
@@ -42,11 +122,11 @@ def never() -> bool:
 
 
 class PointStream:
-    """Points with D features and K labels, read a block at a time, perhaps with dense features `beside` them.
+    """Points with D features and K labels, read a block at a time, perhaps with `dense` features from another file.
 
     `shape` is N, D, K, where N may not be known yet, None. `labels` are the names of labels; later blocks may add names
     to the first K. `waits` returns whether no more points come for now. `without_words` counts the documents without a
-    known word; it is complete once `blocks` has ended.
+    word of the model; it is complete once `blocks` has ended.
     """
 
     def __init__(
@@ -56,7 +136,7 @@ class PointStream:
         *,
         labels: list[str] | None = None,
         E: int = 0,
-        beside: DenseRows | None = None,
+        dense: DenseRows | None = None,
         waits: Callable[[], bool] = never,
         is_text: bool = False,
     ) -> None:
@@ -65,29 +145,71 @@ class PointStream:
         self.waits = waits
         self.is_text = is_text
         self.without_words = 0
-        self.E = beside.array.shape[1] if beside else E
+        self.E = dense.array.shape[1] if dense else E
         self._blocks = blocks
-        self._beside = beside
+        self._dense = dense
 
     def count(self) -> int:
         """Return the number of points; if only reading tells it, the blocks have neither texts nor identifiers then."""
         if self._N is None:
             self._blocks = [Block(block.first, block.points) for block in self._blocks]
             self._N = sum(block.points.N for block in self._blocks)
-        if self._beside:
-            self._beside.check(self._N)
+        if self._dense:
+            self._dense.check(self._N)
         return self._N
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the points; raise an error if there are not as many rows of dense features `beside` them."""
+        """Yield the points; raise an error if there are not as many rows of `dense` features."""
         start = 0
         for block in self._blocks:
             if self.is_text:
                 self.without_words += int(np.count_nonzero(np.diff(block.points.features.sparse.indptr) == 0))
-            if self._beside:
-                self._beside.check(start + block.points.N, more=True)
-                block = block._replace(points=self._beside.beside(block.points, start))
+            if self._dense:
+                self._dense.check(start + block.points.N, more=True)
+                block = block._replace(points=self._dense.beside(block.points, start))
             yield block
             start += block.points.N
-        if self._beside:
-            self._beside.check(start)
+        if self._dense:
+            self._dense.check(start)
+
+
+def is_path(data: object) -> TypeGuard[FilePath]:
+    """Return whether data are given by a path."""
+    return isinstance(data, str | os.PathLike)
+
+
+def is_matrix(data: object) -> TypeGuard[Matrix]:
+    """Return whether data are a table: sparse, or of two dimensions, which lists and a Series of texts are not."""
+    return bool(sp.issparse(data)) or len(getattr(data, "shape", ())) == 2
+
+
+def title_of(data: object, other: str = "the points") -> str:
+    """Return what messages call data: their path, or `other`."""
+    return os.fspath(data) if is_path(data) else other
+
+
+def check_exists(data: object, example: str = '["a text"]') -> None:
+    """Raise NoSuchFileError for a str that names no file or folder.
+
+    It may be a text: the error says that texts must be in a list, with an `example`. A standard stream, `-`, is a path,
+    and so may be a str that cannot be checked, for lack of permission for instance.
+    """
+    if not isinstance(data, str) or data == "-":
+        return
+    try:
+        os.stat(data)
+        return
+    except ValueError:  # a character that no path has
+        error = OSError(errno.ENOENT, os.strerror(errno.ENOENT), data)
+    except OSError as raised:
+        if raised.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            return
+        error = raised
+    text = f"there is no file or folder {excerpt(data)}; a text must be in a list: {example}"
+    raise NoSuchFileError(error, text) from None
+
+
+def check_count(name: str, number: object, other: str = "") -> None:
+    """Raise UsageError if an option is neither a positive integer nor None; `other` names what else it may be."""
+    if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 1):
+        raise UsageError(f"{name} must be a positive integer{other}, not {excerpt(number)}.")

@@ -10,8 +10,7 @@ from typing import Any, BinaryIO
 
 from scipy.sparse import csr_array
 
-from xmlgp.api.kinds import FilePath, check_count, check_exists
-from xmlgp.api.points import Identifier, PointStream
+from xmlgp.api.points import FilePath, Identifier, PointStream, check_count, check_exists
 from xmlgp.api.shards import Scoring, score_blocks
 from xmlgp.api.source import Points, Source
 from xmlgp.api.trained_model import TrainedModel, opened
@@ -131,7 +130,7 @@ class Predictions:
 
     def points(self) -> contextlib.AbstractContextManager[PointStream]:
         """Open the points, whose labels are not read."""
-        return self.source.stream(self.model.known, False, self.reporter)
+        return self.source.stream(self.model.signature, False, self.reporter)
 
     def scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
         """Yield open points with their scores, some at a time; their number N is for the progress."""

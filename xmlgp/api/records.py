@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.api.corpus import Corpus
-from xmlgp.api.kinds import FilePath
-from xmlgp.api.points import Identifier
+from xmlgp.api.points import FilePath, Identifier
 from xmlgp.api.source import Source
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
@@ -44,7 +43,7 @@ class Records(NamedTuple):
     """
 
     path: str
-    starts: list[int]
+    starts: Sequence[int]
     encoding: str
     is_corpus: bool = False
     is_declared: bool = False
@@ -60,8 +59,8 @@ def read_records(source: Source, reporter: Reporter) -> Records:
         encoding = points.reader.encoding or "latin-1"  # which keeps all bytes
         first = points.reader.peek_line()
         if isinstance(points, Corpus):
-            return Records(path, points.labels(None)[3], encoding, is_corpus=True)
-        N = points.labels(None)[0].shape[0]
+            return Records(path, points.labels(None).lines, encoding, is_corpus=True)
+        N = points.labels(None).labels.shape[0]
     if not is_libsvm(first, strict=False):
         return Records(path, list(range(2, N + 2)), encoding, is_declared=True)
     with open_input(path) as stream, io.TextIOWrapper(stream, encoding, newline="\n") as lines:
@@ -77,7 +76,7 @@ def group_values(
     options = (source.corpus or NO_OPTIONS)._replace(id=column)
     try:
         with replace(source, corpus=options).labelled_file("train", QUIET) as documents:
-            values = cast(Corpus, documents).labels(None)[2]
+            values = cast(Corpus, documents).labels(None).ids or ()
     except DataFormatError as error:
         # The advice is on another option.
         raise DataFormatError(error.path, error.line, error.reason.partition("; --id-column")[0]) from None

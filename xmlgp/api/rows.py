@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scipy.sparse import csr_array
-
-from xmlgp.api.points import Block, PointStream
-from xmlgp.api.training_data import Known, TrainingData
+from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
 from xmlgp.data import formats
 from xmlgp.data.dataset import Dataset, check_sizes
 from xmlgp.data.dense_files import DenseRows
@@ -18,7 +15,6 @@ from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import Analysis, checked_analysis
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, names_file, read_names
 from xmlgp.text.word_counts import WordCounts
 
@@ -28,62 +24,53 @@ __all__ = ["RowsFile"]
 class RowsFile:
     """Rows of numbers in an open file; every method reads it, and raises DataFormatError if it is malformed."""
 
+    is_text = False
+
     def __init__(self, reader: LineReader, reporter: Reporter) -> None:
         self.reader = reader
         self._progress, self._note = reporter
         self.path = reader.path
         self._folder = Path(os.path.dirname(self.path))
 
-    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
-        """Return the points for a new model, with the names beside the file."""
-        checked_analysis(analysis, False, self.path)
-        dataset, data_format = read_rows(self.reader, self._progress, note=self._note)
-        return TrainingData(dataset, data_format, self._names_beside(dataset.D, dataset.K))
-
-    def more(self, known: Known) -> TrainingData:
-        """Return the points for a model to learn, with as many names as the model has kinds of them.
+    def read(self, model: Signature) -> TrainingData:
+        """Return the points to train on, with the names beside the file, as many as a trained model has kinds of them.
 
         SettingsError if the points have fewer features or labels than the model, or if names are missing or others than
         those of the model.
         """
-        dataset, data_format = read_rows(self.reader, self._progress, known.K > 1, self._note)
-        if data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
-            dataset = fitted(dataset, max(known.D, dataset.D), known.K, self.path)
-        check_sizes(dataset, known.D, known.K, self.path)
+        several = model.K > 1 if model.K else None
+        dataset, data_format = read_rows(self.reader, self._progress, several, self._note)
+        if model.K and data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
+            dataset = fitted(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
-        self._check_names(beside, known.names)
-        features = self._more_names(FEATURES, known.names.features, beside.features, dataset.D)
-        labels = self._more_names(LABELS, known.names.labels, beside.labels, dataset.K)
-        vectorizer = known.names.vectorizer
-        if isinstance(vectorizer, WordCounts) and features and dataset.D > known.D:
+        if not model.K:
+            return TrainingData(dataset, data_format, beside)
+        check_sizes(dataset, model.D, model.K, self.path)
+        self._check_names(beside, model.names)
+        features = self._more_names(FEATURES, model.names.features, beside.features, dataset.D)
+        labels = self._more_names(LABELS, model.names.labels, beside.labels, dataset.K)
+        vectorizer = model.names.vectorizer
+        if vectorizer and features and dataset.D > model.D:
             if len(set(features)) < len(features):
                 raise SettingsError(f"{names_file(self._folder, FEATURES)}: the model has one of the new words already")
             vectorizer = WordCounts(vectorizer.analysis, features, vectorizer.columns)
         return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
-    def known(self, known: Known) -> TrainingData:
-        """Return the points for a model that does not change; SettingsError if names beside them are not its own."""
-        dataset, data_format = read_rows(self.reader, self._progress, known.K > 1, self._note)
-        if data_format == MULTILABEL:
-            dataset = fitted(dataset, known.D, known.K, self.path, self._note)
-        self._check_names(self._names_beside(dataset.D, dataset.K), known.names)
-        return TrainingData(dataset, data_format, known.names)
-
-    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
+    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
         """Return the points to be scored; names beside them that are not those of the model are a SettingsError.
 
         Rows of another number than the `DenseRows` get their error at once.
         """
-        header, blocks = read_blocks(self.reader, known.D, known.K, labelled, self._note)
-        self._check_names(self._names_beside(header.D, header.K), known.names)
-        stream = PointStream(header, _numbered(blocks), beside=beside, waits=self.reader.waits)
+        header, blocks = read_blocks(self.reader, model.D, model.K, labelled, self._note)
+        self._check_names(self._names_beside(header.D, header.K), model.names)
+        stream = PointStream(header, _numbered(blocks), dense=dense, waits=self.reader.waits)
         stream.count()
         return stream
 
-    def labels(self, several: bool | None) -> tuple[csr_array, list[str] | None, int, bool]:
-        """Return Y, N×K, the names of labels, D, and whether there may be more labels than K."""
+    def labels(self, several: bool | None) -> LabelledPoints:
+        """Return the labels of the points."""
         matrix, D, is_open = formats.read_labels(self.reader, self._progress, several, self._note)
-        return matrix, self._names_beside(None, matrix.shape[1]).labels, D, is_open
+        return LabelledPoints(matrix, self._names_beside(None, matrix.shape[1]).labels, None, D, is_open)
 
     def _names_beside(self, D: int | None, K: int) -> Names:
         """Return the `Names` beside the points, those of labels only if D is None."""
@@ -101,9 +88,9 @@ class RowsFile:
             self._note(f"names are not used: {error}")
             return Names()
 
-    def _check_names(self, beside: Names, known: Names) -> None:
+    def _check_names(self, beside: Names, model: Names) -> None:
         """Raise SettingsError if names beside the points are others than those of a model in the same place."""
-        for name, ours, theirs in ((FEATURES, beside.features, known.features), (LABELS, beside.labels, known.labels)):
+        for name, ours, theirs in ((FEATURES, beside.features, model.features), (LABELS, beside.labels, model.labels)):
             for number, (new, old) in enumerate(zip(ours or (), theirs or (), strict=False)):
                 if new != old:
                     where = f"{names_file(self._folder, name)}:{number + 1}"

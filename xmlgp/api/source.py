@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from xmlgp.api.corpus import Corpus
-from xmlgp.api.kinds import FilePath, Matrix, check_exists, is_path, title_of
 from xmlgp.api.memory import InMemory
-from xmlgp.api.points import PointStream
+from xmlgp.api.points import FilePath, Matrix, PointStream, Signature, TrainingData, check_exists, is_path, title_of
 from xmlgp.api.rows import RowsFile
-from xmlgp.api.training_data import Known, TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows, read_dense
+from xmlgp.data.formats import is_rows
 from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate, splits_beside
@@ -23,11 +22,12 @@ from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import has_corpus_ending, is_corpus, open_corpus
+from xmlgp.text.corpus import has_corpus_ending, open_corpus
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names
+from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_width"]
+__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_width", "new_signature"]
 
 #: Points: a file or folder as for the command line, features (N×D), texts, or a data set, perhaps with names.
 Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
@@ -39,20 +39,16 @@ Labels: TypeAlias = "Matrix | Sequence[Sequence[str]]"
 DenseFeatures: TypeAlias = "FilePath | Matrix"
 
 
-class Opened(Protocol):
+class OpenPoints(Protocol):
     """Points that are open: rows of numbers, a corpus, or what is in memory. Call one of the methods: it reads them."""
 
-    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
-        """Return the points for a new model."""
+    is_text: bool
 
-    def more(self, known: Known) -> TrainingData:
-        """Return the points for a model to learn."""
+    def read(self, model: Signature) -> TrainingData:
+        """Return all points, for a model to be trained on; new names follow those of the model."""
 
-    def known(self, known: Known) -> TrainingData:
-        """Return the points for a model that does not change."""
-
-    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
-        """Return the points to be scored."""
+    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
+        """Return the points to be scored by a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,45 +110,39 @@ class Source:
         if labels_needed and self.labels is None:
             raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
 
-    def training(
-        self, folder: FilePath | None = None, same: Mapping[str, str] | None = None, reporter: Reporter = QUIET
+    def read(
+        self,
+        model: Signature | None = None,
+        *,
+        folder: FilePath | None = None,
+        same: Mapping[str, str] | None = None,
+        reporter: Reporter = QUIET,
     ) -> TrainingData:
-        """Return the points for a new model, in a folder or in memory.
+        """Return the points for a model to be trained on; new words and labels follow those of the `model`, if any.
 
-        `same` maps names of labels to preferred names, see `LabelNumbers`. SettingsError is raised if there is an
-        `Analysis` and the points are not texts.
+        A new model is for a `folder`, or for memory, and `same` maps names of labels to preferred names, see
+        `LabelNumbers`. SettingsError if there is an `Analysis` and the points are not texts.
         """
         self.check()
+        analysis = self.analysis or Analysis()
+        analysis.check()
         source, rows = self.without_dense()
-        with source._open("train", None, reporter) as opened:
-            source._check_training_file(folder, reporter)
-            return opened.training(self.analysis, same).beside(rows)
-
-    def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
-        """Return the points for a model to learn, with its names extended by new words and labels."""
-        self.check()
-        source, rows = self.without_dense()
-        with source._open("train", known, reporter) as opened:
-            source._check_training_file(known.folder)
-            return opened.more(known).beside(rows)
-
-    def known(self, known: Known, part: str, reporter: Reporter = QUIET) -> TrainingData:
-        """Return the points for a model that does not change, without words that it does not know.
-
-        In a folder they are those of the file of a `part`, see `locate`.
-        """
-        self.check(labels_needed=False)
-        source, rows = self.without_dense()
-        with source._open(part, known, reporter) as opened:
-            return opened.known(known).beside(rows)
+        with source._open("train", model, reporter) as points:
+            source._check_training_file(model.folder if model else folder, reporter)
+            if not points.is_text and analysis != Analysis():
+                advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
+                raise SettingsError(f"{self.title}: these are rows of numbers; {advice}")
+            if model is None:
+                model = new_signature(points.is_text, analysis, self.corpus or NO_OPTIONS, same)
+            return points.read(model).with_dense(rows)
 
     def numbered(self, names: Names, extend: bool) -> TrainingData:
         """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
         source, rows = self.without_dense()
-        return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
+        return InMemory(source.data, source.labels).numbered(Signature(names), extend).with_dense(rows)
 
     @contextlib.contextmanager
-    def stream(self, known: Known, labelled: bool, reporter: Reporter = QUIET) -> Iterator[PointStream]:
+    def stream(self, model: Signature, labelled: bool, reporter: Reporter = QUIET) -> Iterator[PointStream]:
         """Open the points to be scored by a model; SettingsError if it does not know their features.
 
         If they are `labelled`, their labels are read, and the model must know these too; otherwise a different number
@@ -161,16 +151,16 @@ class Source:
         """
         self.check(labels_needed=labelled)
         source, rows = self.without_dense()
-        with source._open("test", known, Reporter(note=reporter.note)) as opened:
+        with source._open("test", model, Reporter(note=reporter.note)) as opened:
             if isinstance(opened, RowsFile | Corpus) and not labelled:
                 opened.reader.answer_at_once()
-            points = opened.stream(known, labelled, rows)
-            check_width(points.E, known.E, self.data)
-            if points.D != known.D:
-                text = f"the points have {points.D} features, but the model was trained on {known.D}"
+            points = opened.stream(model, labelled, rows)
+            check_width(points.E, model.E, self.data)
+            if points.D != model.D:
+                text = f"the points have {points.D} features, but the model was trained on {model.D}"
                 raise SettingsError(f"{self.title}: {text}")
-            if points.K != known.K and (labelled or points.K):
-                text = f"{self.title} has {counted(points.K, 'label')}, but the model was trained on {known.K}"
+            if points.K != model.K and (labelled or points.K):
+                text = f"{self.title} has {counted(points.K, 'label')}, but the model was trained on {model.K}"
                 if labelled:
                     raise SettingsError(text)
                 reporter.note(text)
@@ -189,10 +179,10 @@ class Source:
         return replace(self, dense=None), read_dense(self.dense, title_of(self.data, "`data`"))
 
     @contextlib.contextmanager
-    def _open(self, part: str, known: Known | None, reporter: Reporter) -> Iterator[Opened]:
+    def _open(self, part: str, model: Signature | None, reporter: Reporter) -> Iterator[OpenPoints]:
         """Open the points once; the name of a file, its first line and the options decide whether it is a corpus.
 
-        Without `known`, the points are for a new model, which may be trained on text. SettingsError if the file is text
+        Without a `model`, the points are for a new one, which may be trained on text. SettingsError if the file is text
         and the model was not trained on text.
         """
         if not is_path(self.data):
@@ -200,26 +190,24 @@ class Source:
             return
         path = locate(os.fspath(self.data), part)
         corpus = self.corpus or NO_OPTIONS
-        with open_corpus(path, corpus, reporter.note) as reader:
-            if not isinstance(reader, LineReader) or self._is_text(reader, known and known.names):
+        with open_corpus(path, corpus) as reader:
+            if not isinstance(reader, LineReader) or self._is_text(reader, model):
                 yield Corpus(reader, corpus, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, reporter)
 
-    def _is_text(self, reader: LineReader, names: Names | None) -> bool:
-        """Return whether a file of lines is a corpus for a model with such names, or for a new model without any."""
-        has_options = any(self.corpus or ())
-        if has_options or has_corpus_ending(reader.path):
+    def _is_text(self, reader: LineReader, model: Signature | None) -> bool:
+        """Return whether a file of lines is a corpus for a model, or for a new one."""
+        if any(self.corpus or ()) or has_corpus_ending(reader.path):
             return True
-        if names is not None and not names.vectorizer:
+        if model is not None and not model.names.vectorizer:
             return False
-        for_text = names is not None
         first = reader.peek_line()
         # To a model of text, an empty file is a corpus without documents.
-        return is_corpus(reader.path, first, for_text) if first else for_text
+        return not is_rows(reader.path, first, model is not None) if first else model is not None
 
-    def _check_training_file(self, folder: FilePath | None, reporter: Reporter = QUIET) -> None:
+    def _check_training_file(self, folder: FilePath | None, reporter: Reporter) -> None:
         """Note files beside the training file that are not used; UsageError if it is in the model's `folder`."""
         if not is_path(self.data):
             return
@@ -234,15 +222,17 @@ class Source:
             raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
 
 
-def check_width(E: int, known: int, data: object) -> None:
-    """Raise SettingsError if `data` have another number of dense features, E, than is `known` to a model."""
-    if known == E:
-        return
-    title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
-    if not known:
-        raise SettingsError(f"{title} has {E} dense features, but the model was trained without any")
-    if not E:
-        raise SettingsError(
-            f"{title} has no dense features, but the model was trained with {known}; give them by `dense=FILE`"
-        )
-    raise SettingsError(f"{title} has {E} dense features, but the model was trained with {known}")
+def new_signature(
+    is_text: bool, analysis: Analysis, corpus: CorpusOptions, same: Mapping[str, str] | None = None
+) -> Signature:
+    """Return the `Signature` of a new model, of text or not, which has no words and labels yet."""
+    vectorizer = WordCounts(analysis, [], corpus.columns()) if is_text else None
+    return Signature(Names([], None, vectorizer), same=same)
+
+
+def check_width(E: int, expected: int, data: object) -> None:
+    """Raise SettingsError if `data` have another number of dense features, E, than a model expects."""
+    if expected != E:
+        title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
+        advice = "" if E else "; give them by `dense=FILE`"
+        raise SettingsError(f"{title} has {E} dense features, but the model was trained with {expected}{advice}")

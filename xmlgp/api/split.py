@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
-from xmlgp.api.kinds import FilePath
+from xmlgp.api.points import FilePath
 from xmlgp.api.records import copy_records, group_values, read_records
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points

@@ -19,7 +19,7 @@ from xmlgp.api.interrupted import (
     what_is_left,
 )
 from xmlgp.api.kept_points import arrays_of_points
-from xmlgp.api.kinds import FilePath, is_path
+from xmlgp.api.points import FilePath, is_path
 from xmlgp.api.requests import Request, check_recipe_is_known, model_to_replace
 from xmlgp.api.source import DenseFeatures, Labels, Points, Source
 from xmlgp.api.trained_model import (
@@ -73,7 +73,7 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
     _check_destination(path)
     reporter = Reporter.of(progress, note)
     work = work or THIS_MACHINE
-    dataset, data_format, _ = Source.of(data, labels, dense).training(path, reporter=reporter)
+    dataset, data_format, _ = Source.of(data, labels, dense).read(folder=path, reporter=reporter)
     chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
         reporter.note(f"{path}: {text}")
@@ -179,7 +179,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and known.same
-    dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
+    dataset, data_format, names = Source.of(data, labels, dense).read(folder=path, same=same, reporter=reporter)
     texts = None
     if label_texts is not None:
         pairs = read_label_texts(label_texts)

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.api.interrupted import protected_arrays, readable_run
-from xmlgp.api.kinds import FilePath, is_path
-from xmlgp.api.training_data import Known
+from xmlgp.api.points import FilePath, Signature, is_path
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import plain_classes
@@ -109,11 +108,11 @@ class TrainedModel:
         return self.learned or [self.data]
 
     @property
-    def known(self) -> Known:
-        """What the model knows of its points."""
+    def signature(self) -> Signature:
+        """What the model expects of points."""
         data = self.data
         folder = self.folder.path if self.folder else None
-        return Known(self.names, data["D"], data["K"], data.get("dense", 0), str(self), folder)
+        return Signature(self.names, data["D"], data["K"], data.get("dense", 0), str(self), folder)
 
     @property
     def label_counts(self) -> NDArray[np.integer] | None:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from xmlgp.api.corpus import Corpus
-from xmlgp.api.kinds import is_matrix, is_path
 from xmlgp.api.memory import as_matrix, columns_of, labels_in_memory
-from xmlgp.api.points import Identifier
+from xmlgp.api.points import LabelledPoints, TrainingData, is_matrix, is_path
 from xmlgp.api.source import Source
-from xmlgp.api.training_data import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.progress import Reporter
 from xmlgp.text.documents import Columns
 from xmlgp.text.labels import label_matrix
 
-__all__ = ["LabelledPoints", "Purpose", "are_numbers", "scores_first", "true_labels"]
-
-
-class LabelledPoints(NamedTuple):
-    """The true labels of points: Y, a csr_array of bool, N×K; K names or None; and N identifiers or None.
-
-    D is the number of features. If `open`, there may be labels besides these K, which no point has.
-    """
-
-    labels: csr_array
-    names: list[str] | None = None
-    ids: Sequence[Identifier | None] | None = None
-    D: int = 0
-    open: bool = False
+__all__ = ["Purpose", "are_numbers", "scores_first", "true_labels"]
 
 
 class Purpose(NamedTuple):
@@ -53,7 +37,10 @@ def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> Labelle
     """Return the labels of a file, a data set, a matrix or lists of names; labels of a corpus are sorted by name."""
     data: Any = source.data
     if is_path(data):
-        return _labels_of_file(source, purpose, reporter)
+        with source.labelled_file(purpose.part, reporter) as points:
+            if isinstance(points, Corpus):
+                return points.labels(purpose.columns())
+            return points.labels(purpose.several)
     names = data.names.labels if isinstance(data, TrainingData) else None
     dataset = data.dataset if isinstance(data, TrainingData) else data
     if isinstance(dataset, Dataset):
@@ -68,15 +55,6 @@ def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> Labelle
         raise scores_first()
     names, matrix = label_matrix(data)
     return LabelledPoints(matrix, names)
-
-
-def _labels_of_file(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
-    with source.labelled_file(purpose.part, reporter) as opened:
-        if isinstance(opened, Corpus):
-            matrix, names, ids, _ = opened.labels(purpose.columns())
-            return LabelledPoints(matrix, names, ids)
-        matrix, names_beside, D, is_open = opened.labels(purpose.several)
-        return LabelledPoints(matrix, names_beside, None, D, is_open)
 
 
 def scores_first() -> SettingsError:

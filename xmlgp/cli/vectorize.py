@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import click
 
+from xmlgp.api.vectorize import vectorize as vectorize_files
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
-    OptionValue,
+    Note,
     analysis_options,
     check_standard_input,
     corpus_options,
     quiet_option,
 )
+from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.data_folder import vectorize_files
 from xmlgp.text.documents import CorpusOptions
 
 __all__ = ["vectorize"]
@@ -30,7 +31,13 @@ __all__ = ["vectorize"]
 @analysis_options
 @quiet_option
 def vectorize(
-    path: str, data: str, tests: tuple[str, ...], corpus: CorpusOptions, analysis: Analysis, **options: OptionValue
+    path: str,
+    data: str,
+    tests: tuple[str, ...],
+    corpus: CorpusOptions,
+    analysis: Analysis,
+    progress: Progress,
+    note: Note,
 ) -> None:
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
@@ -60,6 +67,6 @@ def vectorize(
     keep no others.
     """
     check_standard_input(path, *tests)
-    # The options that are left are `progress` and `note`.
-    for file in vectorize_files(path, tests, data, analysis, corpus, **options):
+    reporter = Reporter(progress, note)
+    for file in vectorize_files(path, data, tests, corpus=corpus, analysis=analysis, reporter=reporter):
         click.echo(file)

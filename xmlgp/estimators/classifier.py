@@ -10,9 +10,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.api.memory import check_columns, columns_of
+from xmlgp.api.points import TrainingData
 from xmlgp.api.predict import Predictions, matrix, predict
 from xmlgp.api.source import DenseFeatures
-from xmlgp.api.training_data import TrainingData
 from xmlgp.cluster.connection import open_work
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features

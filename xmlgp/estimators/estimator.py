@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from xmlgp.api.points import TrainingData
 from xmlgp.api.source import DenseFeatures, check_width
 from xmlgp.api.train import train
 from xmlgp.api.trained_model import TrainedModel, load
-from xmlgp.api.training_data import TrainingData
 from xmlgp.data.features import Features
 from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
@@ -116,7 +116,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """The number of features, D."""
-        return self.model_.known.D
+        return self.model_.signature.D
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -176,4 +176,4 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def _check_features(self, features: Features) -> None:
         """Raise SettingsError if features do not fit the fitted model."""
         self.model_.predictor.check(features.D)
-        check_width(features.width, self.model_.known.E, "X")
+        check_width(features.width, self.model_.signature.E, "X")

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from xmlgp.api.memory import columns_of
-from xmlgp.api.training_data import TrainingData
+from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator, RandomState

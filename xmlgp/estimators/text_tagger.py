@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp.api.kinds import is_matrix
+from xmlgp.api.points import is_matrix
 from xmlgp.api.predict import predict
 from xmlgp.api.source import DenseFeatures, Source
 from xmlgp.api.trained_model import TrainedModel
@@ -30,7 +30,7 @@ from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.labels import label_matrix
+from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 
@@ -245,7 +245,7 @@ class TextTagger(BaseEstimator):
         names = Names(self.classes_.tolist())
         # Without features: only the labels matter. Those that the tagger does not know are appended.
         truth = Source(csr_array((len(assigned), 0)), y).numbered(names, extend=True)
-        _, assigned_labels = label_matrix(assigned, truth.names.labels or [])
+        _, assigned_labels = label_matrix(assigned, LabelNumbers(truth.names.labels or []))
         return assignment_statistics(assigned_labels, truth.dataset.labels)["F1_micro"].value
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from xmlgp.api.kinds import FilePath, is_path, title_of
 from xmlgp.api.matching import training_facts
+from xmlgp.api.points import FilePath, is_path, title_of
 from xmlgp.api.source import DenseFeatures, Labels, Points, Source
 from xmlgp.api.trained_model import TrainedModel, opened
 from xmlgp.data.locate import locate
@@ -81,7 +81,7 @@ def report(
         raise SettingsError(f"{title_of(train, 'the model in `train`')} has other names of labels than {model}")
     names = read_label_names(label_names, K) if isinstance(label_names, str | os.PathLike) else label_names
     names = names or model.names.shown
-    with source.stream(model.known, True, reporter) as points:
+    with source.stream(model.signature, True, reporter) as points:
         answers = Answers.of(model.predictor, points.blocks(), reporter.progress)
         names = None if names is None else [*names, *(points.labels or [])[K:]]
     counts = None if facts.counts is None else np.pad(facts.counts, (0, answers.scores.K - K))

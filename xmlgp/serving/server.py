@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xmlgp.api.kinds import FilePath
+from xmlgp.api.points import FilePath
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count

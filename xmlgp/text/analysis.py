@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_text, words_of
 
-__all__ = ["ANALYZERS", "LIMITS", "LONGEST", "Analysis", "checked_analysis", "stop_words"]
+__all__ = ["ANALYZERS", "LIMITS", "LONGEST", "Analysis", "stop_words"]
 
 #: What the words of a text are: two or more letters or digits; runs of characters; the same within words.
 ANALYZERS = ("word", "char", "char-wb")
@@ -71,36 +71,30 @@ class Analysis(NamedTuple):
         """Return what decides which words are features, where it is not the default."""
         return {name: getattr(self, name) for name in LIMITS if getattr(self, name) != Analysis._field_defaults[name]}
 
-    def counter(self, vocabulary: Mapping[str, int] | None = None) -> Any:
-        """Return the `CountVectorizer` of scikit-learn that finds these words, of a vocabulary or any.
+    def finder(self) -> Callable[[str], list[str]]:
+        """Return the function that finds the words in a text, mostly scikit-learn's analyser.
 
-        Which words are kept of any is not its choice. For characters see `xmlgp.text.characters`; whitespace and
-        control characters within n-grams of characters are a space.
+        For characters see `xmlgp.text.characters`; whitespace and control characters within n-grams of characters are a
+        space.
         """
-        # Its import takes longer than to read a small corpus.
+        if self.analyzer == "word" and self.longest == 1 and not self.stop_words:
+            # scikit-learn takes longer to import than a text takes from a command to its answer.
+            return _words_in
         from sklearn.feature_extraction.text import CountVectorizer
 
-        options: dict[str, Any] = {
-            "analyzer": self.analyzer.replace("-", "_"),
-            "ngram_range": (self.shortest, self.longest),
-            "vocabulary": vocabulary,
-        }
+        options: dict[str, Any] = {"preprocessor": _plain}
         if self.analyzer == "word":
             stop_words = list(self.stop_words) or None
-            return CountVectorizer(
-                preprocessor=str.lower, tokenizer=words_of, token_pattern=None, stop_words=stop_words, **options
-            )
-        return CountVectorizer(preprocessor=_plain, **options)
-
-
-def checked_analysis(analysis: Analysis | None, is_text: bool, source: str) -> Analysis:
-    """Return the `Analysis` of points to train on, the default if it is None; SettingsError if it is bad or useless."""
-    analysis = Analysis() if analysis is None else analysis
-    analysis.check()
-    if not is_text and analysis != Analysis():
-        advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
-        raise SettingsError(f"{source}: these are rows of numbers; {advice}")
-    return analysis
+            options = {
+                "preprocessor": str.lower,
+                "tokenizer": words_of,
+                "token_pattern": None,
+                "stop_words": stop_words,
+            }
+        finder: Callable[[str], list[str]] = CountVectorizer(
+            analyzer=self.analyzer.replace("-", "_"), ngram_range=(self.shortest, self.longest), **options
+        ).build_analyzer()
+        return finder
 
 
 def stop_words(language: str) -> tuple[str, ...]:
@@ -115,3 +109,7 @@ def stop_words(language: str) -> tuple[str, ...]:
 def _plain(text: str) -> str:
     """Return a text in lower case, in one form of each character, with plain spaces."""
     return SPACES.sub(" ", normalized_text(text)).lower()
+
+
+def _words_in(text: str) -> list[str]:
+    return words_of(text.lower())

@@ -62,12 +62,11 @@ def is_corpus(path: str, line: bytes, strict: bool = True) -> bool:
 
 
 @contextlib.contextmanager
-def open_corpus(
-    path: str, options: CorpusOptions = NO_OPTIONS, note: Callable[[str], object] = ignore
-) -> Iterator[Reader]:
+def open_corpus(path: str | os.PathLike[str], options: CorpusOptions = NO_OPTIONS) -> Iterator[Reader]:
     """Open a corpus; yield the `LineReader` of a file of text or of `-`, or what is stored otherwise."""
+    path = os.fspath(path)
     if os.path.isdir(path):
-        yield DocumentFolder(path, options.encoding, note)
+        yield DocumentFolder(path, options.encoding)
     elif is_table_file(path):
         yield TableFile(path)
     else:
@@ -122,6 +121,8 @@ def read_documents(
             raise reading.error(1, reason)
         if name in ("annif", "lines") and options.format is None:
             refuse_header(first[1], reading)
+        if name == "annif" and options.format is None and not labelled:
+            note(f"{reader.path}: taking what follows a tab as labels; --corpus-format lines takes it as text")
         separator = FORMATS[name].separator
         documents = FORMATS[name].read(chain([first], lines), reading)
     documents = _normalized(documents, reading, separator, name != "jsonl" or isinstance(reader, TableFile))

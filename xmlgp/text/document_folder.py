@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from xmlgp.data.lines import LineReader, decoded_lines
@@ -12,7 +12,6 @@ from xmlgp.data.names import check_name
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document, Reading, StoredCorpus
 from xmlgp.text.vocabulary import uri_of
@@ -26,10 +25,6 @@ class DocumentFolder(StoredCorpus):
     `NAME.tsv` has a URI, perhaps in brackets, and perhaps a tab and a label in each line, `NAME.key` a label; if both
     exist, the former counts. The files are UTF-8, or of another encoding.
     """
-
-    def __init__(self, path: str, encoding: str | None = None, note: Callable[[str], object] = ignore) -> None:
-        super().__init__(path, encoding)
-        self._note = note
 
     def documents(self, reading: Reading) -> Iterator[Document]:
         """Yield each document; if labels are read, those without are left out, and a note says how many."""
@@ -50,10 +45,10 @@ class DocumentFolder(StoredCorpus):
             raise XmlgpError(f"{self.path}: no document has labels, in NAME.tsv or NAME.key")
         if without_labels:
             documents = counted(without_labels, "document has", "documents have")
-            self._note(f"{self.path}: {documents} no .tsv or .key file with labels; left out")
+            reading.note(f"{self.path}: {documents} no .tsv or .key file with labels; left out")
         if unread := len([name for name in os.listdir(self.path) if name.endswith(".json")]):
             files = counted(unread, ".json file is", ".json files are")
-            self._note(f"{self.path}: {files} not read; `jq -c . {self.path}/*.json > FILE.jsonl` makes one corpus")
+            reading.note(f"{self.path}: {files} not read; `jq -c . {self.path}/*.json > FILE.jsonl` makes one corpus")
 
     def _labels(self, path: str) -> list[str]:
         labels = []

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr
 from xmlgp.data.features import Features
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.text.analysis import LIMITS, Analysis
-from xmlgp.text.characters import words_of
 from xmlgp.text.documents import Columns
+from xmlgp.text.number_rows import NumberRows
 
-__all__ = ["WordCounts", "counts"]
+__all__ = ["WordCounts"]
 
 #: The first entries of a description. The version increases whenever older ones could not read what is written.
 FORMAT = "xmlgp vectorizer"
@@ -50,64 +48,41 @@ class WordCounts:
         return dict(zip(self.words, range(self.D), strict=True))
 
     @functools.cached_property
-    def _counter(self) -> Any:
-        """The `CountVectorizer` of the words."""
-        return self.analysis.counter(self._numbers)
+    def _words_in(self) -> Callable[[str], list[str]]:
+        """Returns the words in a text."""
+        return self.analysis.finder()
 
     def features(self, texts: Iterable[str]) -> Features:
         """Return how often each word of the vocabulary occurs in each text, B×D."""
-        if self.analysis.analyzer == "word" and self.analysis.longest == 1:
-            # scikit-learn takes longer to import than a text takes from a command to its answer.
-            number_of = self._numbers.get
-            found = [[number_of(word, -1) for word in words_of(text.lower())] for text in texts]
-            numbers = np.fromiter(itertools.chain.from_iterable(found), np.int32)
-            return Features(counts(numbers, np.fromiter(map(len, found), np.int64), self.D))
-        if not self.words:
-            return Features(csr_array((len(list(texts)), 0), dtype=np.float32))
-        return Features(_as_features(self._counter.transform(texts)))
+        rows = NumberRows()
+        number_of = self._numbers.get
+        for text in texts:
+            rows.add(map(number_of, self._words_in(text), itertools.repeat(-1)))
+        return Features(rows.counts(self.D))
 
     def extended(self, texts: Iterable[str]) -> tuple[WordCounts, Features]:
         """Return the vectorizer with the new words of texts that its `Analysis` keeps, and the counts of all its words.
 
         New words are sorted and follow the others.
         """
-        counter = self.analysis.counter()
-        number = 0
-
-        def counted() -> Iterable[str]:
-            nonlocal number
-            for text in texts:
-                yield text
-                number += 1
-
-        try:
-            matrix = counter.fit_transform(counted())
-        except ValueError as error:
-            if "empty vocabulary" not in str(error):
-                raise
-            return self, Features(csr_array((number, self.D), dtype=np.float32))
-        words = counter.get_feature_names_out().tolist()
-        columns = np.array([self._numbers.get(word, -1) for word in words], np.int32)
-        occurrences = np.asarray(matrix.sum(axis=0)).ravel()
-        new = np.flatnonzero((columns < 0) & (occurrences >= self.analysis.min_count))
-        most = self.analysis.max_features
-        if most is not None:
+        numbers: defaultdict[str, int] = defaultdict(None, self._numbers)
+        numbers.default_factory = numbers.__len__
+        rows = NumberRows()
+        for text in texts:
+            rows.add(map(numbers.__getitem__, self._words_in(text)))
+        occurrences = rows.occurrences(len(numbers)).tolist()
+        found = itertools.islice(numbers.items(), self.D, None)
+        new = sorted(word for word, number in found if occurrences[number] >= self.analysis.min_count)
+        if self.analysis.max_features is not None:
             # The sort is stable, so of equally frequent words the first in order are kept.
-            frequent = np.argsort(-occurrences[new], kind="stable")[: max(0, most - self.D)]
-            new = new[np.sort(frequent)]
-        columns[new] = np.arange(self.D, self.D + len(new))
-        more = [words[column] for column in new.tolist()]
-        kept = [*self.words, *more]
-        chosen = columns >= 0
-        matrix = _as_features(matrix[:, np.flatnonzero(chosen)] if not chosen.all() else matrix)
-        features = as_csr(matrix.data, columns[chosen][matrix.indices], matrix.indptr, len(kept))
-        features.sort_indices()
-        if not more:
-            return self, Features(features)
-        extended = WordCounts(self.analysis, kept, self.columns)
-        # Numbering all words anew takes longer than counting those of a text.
-        extended._numbers = self._numbers | dict(zip(more, range(self.D, len(kept)), strict=True))
-        return extended, Features(features)
+            new.sort(key=lambda word: occurrences[numbers[word]], reverse=True)
+            new = sorted(new[: max(0, self.analysis.max_features - self.D)])
+        words = self.words + new
+        positions = np.full(len(numbers), -1, np.int32)
+        positions[: self.D] = np.arange(self.D)
+        positions[[numbers[word] for word in new]] = np.arange(self.D, len(words))
+        vectorizer = WordCounts(self.analysis, words, self.columns) if new else self
+        return vectorizer, Features(rows.counts(len(words), positions))
 
     def description(self) -> dict[str, Any]:
         """Return what a folder keeps beside the words."""
@@ -151,28 +126,6 @@ class WordCounts:
         labels = map(repr, self.columns.labels)
         parts.append(f"text in {', '.join(map(repr, self.columns.text))}")
         return ", ".join([*parts, f"labels in {', '.join(labels)}"])
-
-
-def _as_features(matrix: Any) -> csr_array:
-    """Return counts as `Features` have them."""
-    matrix.sort_indices()
-    return as_csr(matrix.data.astype(np.float32), matrix.indices, matrix.indptr, matrix.shape[1])
-
-
-def counts(numbers: NDArray[np.integer], lengths: NDArray[np.integer], columns: int) -> csr_array:
-    """Return how often each number occurs in each of the consecutive texts of these lengths, B×D in float32.
-
-    Negative numbers do not count.
-    """
-    # Sorting takes most of the time, and half as long with 32 bits.
-    counted = numbers >= 0
-    dtype = np.int32 if len(lengths) * columns <= np.iinfo(np.int32).max else np.int64
-    elements = np.repeat(np.arange(len(lengths), dtype=dtype) * dtype(columns), lengths)[counted] + numbers[counted]
-    elements.sort()
-    first = np.flatnonzero(np.diff(elements, prepend=dtype(-1)))
-    rows, indices = np.divmod(elements[first], dtype(max(1, columns)))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(lengths)))])
-    return as_csr(np.diff(first, append=len(elements)).astype(np.float32), indices, indptr, columns)
 
 
 def _columns_mapping(columns: Columns) -> dict[str, Any]:

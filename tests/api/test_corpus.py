@@ -12,16 +12,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from tests.problems import DETERMINISTIC
-from tests.text.corpora import vectorized, vectorized_by
-from xmlgp.data.dataset import stack
-from xmlgp.data.lines import LineReader
-from xmlgp.data.streams import open_input
+from tests.text.corpora import signature_of, vectorized, vectorized_by
+from xmlgp.api import corpus as corpora
+from xmlgp.api.corpus import Corpus, _summary
+from xmlgp.data.dataset import Dataset, no_points, stack, widened
 from xmlgp.runtime.errors import XmlgpError
-from xmlgp.text import vectorize
+from xmlgp.runtime.progress import QUIET
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import read_documents
+from xmlgp.text.corpus import open_corpus
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.labels import LabelNumbers
 from xmlgp.text.word_counts import WordCounts
 
 
@@ -63,17 +62,25 @@ def lacking(corpus):
     return tuple(np.count_nonzero(np.diff(matrix.indptr) == 0) for matrix in matrices)
 
 
-def more(path, content, vectorizer, labels, options=NO_OPTIONS, extend=True):
-    """Return a corpus with this content, vectorized with the words and labels of another one."""
+def blocks_of(path, content, vectorizer, labels):
+    """Return the blocks of a corpus with this content for a model that does not change, and the names of labels."""
     path.write_bytes(content)
-    with open_input(path) as stream:
-        return vectorized_by(LineReader(stream, str(path)), vectorizer, labels, options, extend)
+    with open_corpus(str(path)) as reader:
+        stream = Corpus(reader, NO_OPTIONS, QUIET).stream(signature_of(vectorizer, labels), labelled=True)
+        return list(stream.blocks()), stream.labels
+
+
+def scored(path, content, vectorizer, labels):
+    """Return the points of a corpus with this content for a model that does not change."""
+    blocks, names = blocks_of(path, content, vectorizer, labels)
+    points = [Dataset(block.points.features, widened(block.points.labels, len(names))) for block in blocks]
+    return stack([no_points(vectorizer.D, len(names)), *points])
 
 
 @pytest.mark.parametrize("analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char", 2, 3)], ids=str)
 def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysis):
     documents = 7
-    monkeypatch.setattr(vectorize, "DOCUMENTS", documents)
+    monkeypatch.setattr(corpora, "DOCUMENTS", documents)
     texts, labels = corpus()
     found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
     dataset = found.dataset
@@ -81,21 +88,19 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
         analyzer=analysis.analyzer.replace("-", "_"), ngram_range=(analysis.shortest, analysis.longest)
     )
     counted = expected.fit_transform(texts)
-    assert found.vectorizer.words == expected.get_feature_names_out().tolist()
+    assert found.names.vectorizer.words == expected.get_feature_names_out().tolist()
     assert_same(dataset.features.sparse, counted)
     np.testing.assert_array_equal(dataset.features.sparse.data, counted.data)
     binarizer = MultiLabelBinarizer(sparse_output=True)
     assert_same(dataset.labels, binarizer.fit_transform(labels))
-    assert found.labels == binarizer.classes_.tolist()
+    assert found.names.labels == binarizer.classes_.tolist()
     assert lacking(found) == (labels.count([]), np.count_nonzero(counted.sum(axis=1) == 0))
     assert min(lacking(found)) > 0
     assert dataset.N == 300
     # Points of the same texts are the same, a block at a time too.
-    with open_input(tmp_path / "a") as stream:
-        documents = read_documents(LineReader(stream, "a"))
-        blocks = list(vectorize.points_of(documents, "a", found.vectorizer.features, LabelNumbers(found.labels)))
-    assert [document.text for read, _ in blocks for document in read] == texts
-    points = stack([block for _, block in blocks])
+    blocks, _ = blocks_of(tmp_path / "a", as_json(texts, labels), found.names.vectorizer, found.names.labels)
+    assert [text for block in blocks for text in block.texts] == texts
+    points = stack([block.points for block in blocks])
     assert (points.features.sparse != dataset.features.sparse).nnz == (points.labels != dataset.labels).nnz == 0
 
 
@@ -107,7 +112,7 @@ def test_rare_words_are_left_out(tmp_path, min_count, max_features):
     kept = sorted(sorted(frequent, key=lambda word: (-occurrences[word], word))[:max_features])
     analysis = Analysis(min_count=min_count, max_features=max_features)
     found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
-    assert found.vectorizer.words == kept
+    assert found.names.vectorizer.words == kept
     expected = [[text.split().count(word) for word in kept] for text in texts]
     np.testing.assert_array_equal(found.dataset.features.sparse.toarray(), expected)
     assert lacking(found)[1] == sum(not any(row) for row in expected)
@@ -117,7 +122,7 @@ def test_more_documents_add_words_as_the_analysis_says(tmp_path):
     content = as_json(["new new once of of ten ten ten"], [["x"]])
     for limit, expected in (None, ["cat", "new", "ten"]), (2, ["cat", "ten"]), (1, ["cat"]):
         analysis = Analysis(min_count=2, max_features=limit, stop_words=("of",))
-        assert more(tmp_path / "a", content, WordCounts(analysis, ["cat"]), ["x"]).vectorizer.words == expected
+        assert vectorized_by(tmp_path / "a", content, WordCounts(analysis, ["cat"]), ["x"]).names.features == expected
 
 
 @pytest.mark.parametrize(
@@ -132,14 +137,14 @@ def test_more_documents_add_words_as_the_analysis_says(tmp_path):
 )
 def test_labels_are_in_order_of_numbers_or_of_characters(tmp_path, names, expected):
     found = vectorized(tmp_path / "a", as_json(["word"] * len(names), [[name] for name in names]))
-    assert found.labels == expected
+    assert found.names.labels == expected
     assert [expected[label] for label in found.dataset.labels.indices] == names
 
 
 def test_names_of_labels_have_no_surrounding_spaces_and_are_not_empty(tmp_path):
     labels = [[" a ", "a", "\u2003a"], ["", "  "], ["a b", "", "a b\n"]]
     found = vectorized(tmp_path / "a", as_json(["word"] * 3, labels))
-    assert found.labels == ["a", "a b"]
+    assert found.names.labels == ["a", "a b"]
     np.testing.assert_array_equal(found.dataset.labels.toarray(), [[1, 0], [0, 0], [0, 1]])
     assert lacking(found)[0] == 1
 
@@ -162,11 +167,10 @@ def test_corpora_without_documents_words_or_labels_are_refused(tmp_path, content
 
 def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
     content = as_json(["cat dog cat", "dog", "", "sat"], [["x", "new", "new"], ["other"], [], ["", "y", "x"]])
-    found = more(tmp_path / "test", content, WordCounts(Analysis(), ["cat", "sat"]), ["x", "y"], extend=False)
-    dataset = found.dataset
-    np.testing.assert_array_equal(dataset.features.sparse.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
-    np.testing.assert_array_equal(dataset.labels.toarray(), [[1, 0], [0, 0], [0, 0], [1, 1]])
-    assert (found.unknown_labels, lacking(found)) == (2, (2, 2))
+    points = scored(tmp_path / "test", content, WordCounts(Analysis(), ["cat", "sat"]), ["x", "y"])
+    np.testing.assert_array_equal(points.features.sparse.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
+    # Labels that the model does not have follow its own.
+    np.testing.assert_array_equal(points.labels.toarray(), [[1, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]])
 
 
 def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
@@ -174,30 +178,31 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
         ["zebra cat ant zebra", "sat", "", "émigré zebra"], [["z", "y", "a", "z"], ["x"], [], ["", "é", " a "]]
     )
     vectorizer, labels = WordCounts(Analysis(), ["sat", "cat"]), ["y", "x"]
-    found = more(tmp_path / "a", content, vectorizer, labels)
+    found = vectorized_by(tmp_path / "a", content, vectorizer, labels)
     dataset = found.dataset
-    assert found.vectorizer.words == ["sat", "cat", "ant", "zebra", "émigré"]
-    assert found.labels == ["y", "x", "a", "z", "é"]
+    assert found.names.vectorizer.words == ["sat", "cat", "ant", "zebra", "émigré"]
+    assert found.names.labels == ["y", "x", "a", "z", "é"]
     np.testing.assert_array_equal(
         dataset.features.sparse.toarray(), [[0, 1, 1, 2, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
     )
     np.testing.assert_array_equal(
         dataset.labels.toarray(), [[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]]
     )
-    assert found.new == (3, 3)
-    assert found.summary(with_new=True) == (
+    assert _summary(dataset, signature_of(vectorizer, labels)) == (
         "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels and will train as having "
         "none; leave out those whose labels are not known yet; 1 document has no words"
     )
     # What was passed has not changed.
     assert (vectorizer.words, len(vectorizer._numbers), labels) == (["sat", "cat"], 2, ["y", "x"])
-    assert found.vectorizer.features(["zebra émigré"]).sparse.toarray().tolist() == [[0, 0, 0, 1, 1]]
+    assert found.names.vectorizer.features(["zebra émigré"]).sparse.toarray().tolist() == [[0, 0, 0, 1, 1]]
 
 
 def test_names_of_known_labels_may_be_empty_or_occur_twice(tmp_path):
     # Names beside rows of numbers are free.
-    found = more(tmp_path / "a", as_json(["cat"], [["", "x", "new"]]), WordCounts(Analysis(), ["cat"]), ["x", "", "x"])
-    assert found.labels == ["x", "", "x", "new"]
+    found = vectorized_by(
+        tmp_path / "a", as_json(["cat"], [["", "x", "new"]]), WordCounts(Analysis(), ["cat"]), ["x", "", "x"]
+    )
+    assert found.names.labels == ["x", "", "x", "new"]
     assert found.dataset.labels.toarray().tolist() == [[0, 0, 1, 1]]
 
 
@@ -213,35 +218,32 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
     @DETERMINISTIC
     @given(st.sets(TEXTS), LABELS, DOCUMENTS)
     def check(known, labels, documents):
-        words_in = analysis.counter().build_analyzer()
+        words_in = analysis.finder()
         words = sorted({word for text in {"a", *known} for word in words_in(text)}, reverse=True)
         content = as_json(*zip(*documents, strict=True))
-        found = more(tmp_path / "a", content, WordCounts(analysis, words), labels)
-        dataset, longer = found.dataset, found.vectorizer
+        found = vectorized_by(tmp_path / "a", content, WordCounts(analysis, words), labels)
+        dataset, longer = found.dataset, found.names.vectorizer
         D, K = len(words), len(labels)
-        assert (longer.words[:D], found.labels[:K]) == (words, labels)
+        assert (longer.words[:D], found.names.labels[:K]) == (words, labels)
         assert all(longer._numbers[word] == number for number, word in enumerate(words))
-        assert len(set(longer.words)) == len(longer.words) == D + found.new[0]
-        assert len(set(found.labels)) == len(found.labels) == K + found.new[1]
+        assert len(set(longer.words)) == len(longer.words)
+        assert len(set(found.names.labels)) == len(found.names.labels)
         assert longer.words[D:] == sorted(longer.words[D:])
         # Nothing is left out, and each new word and label occurs.
-        read = more(tmp_path / "a", content, longer, found.labels, extend=False)
-        assert_same_points(read.dataset, dataset)
-        assert read.unknown_labels == 0
-        assert lacking(read) == lacking(found)
+        assert_same_points(scored(tmp_path / "a", content, longer, found.names.labels), dataset)
         assert dataset.features.sparse.sum() == sum(len(words_in(text)) for text, _ in documents)
         assert dataset.features.sparse[:, D:].sum(axis=0).all()
         assert dataset.labels[:, K:].sum(axis=0).all()
         # What the earlier words and labels count stays.
-        before = more(tmp_path / "a", content, WordCounts(analysis, words), labels, extend=False).dataset
+        before = scored(tmp_path / "a", content, WordCounts(analysis, words), labels)
         assert (
             (dataset.features.sparse[:, :D] != before.features.sparse).nnz
-            == (dataset.labels[:, :K] != before.labels).nnz
+            == (dataset.labels[:, :K] != before.labels[:, :K]).nnz
             == 0
         )
         # The same again has nothing new.
-        again = more(tmp_path / "a", content, longer, found.labels)
-        assert (again.vectorizer.words, again.labels, again.new) == (longer.words, found.labels, (0, 0))
+        again = vectorized_by(tmp_path / "a", content, longer, found.names.labels)
+        assert (again.names.vectorizer.words, again.names.labels) == (longer.words, found.names.labels)
         assert_same_points(again.dataset, dataset)
 
     check()

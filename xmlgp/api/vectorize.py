@@ -1,0 +1,67 @@
+"""Vectorize corpora: their documents become rows of numbers in a data folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from xmlgp.api.corpus import Corpus
+from xmlgp.api.points import FilePath, Signature
+from xmlgp.api.source import new_signature
+from xmlgp.data.dataset import Dataset, no_points, stack
+from xmlgp.data.locate import locate
+from xmlgp.data.streams import check_outputs
+from xmlgp.runtime.plurals import counted
+from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.corpus import open_corpus
+from xmlgp.text.data_folder import files_to_replace, write_folder
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+
+__all__ = ["vectorize"]
+
+
+def vectorize(
+    path: FilePath,
+    folder: FilePath,
+    tests: Sequence[FilePath] = (),
+    *,
+    corpus: CorpusOptions = NO_OPTIONS,
+    analysis: Analysis | None = None,
+    reporter: Reporter = QUIET,
+) -> list[Path]:
+    """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files.
+
+    Parameters
+    ----------
+    path, tests : path
+    folder : path
+        If anything fails, its earlier files stay. A data set of text in it is replaced, with its test points.
+    corpus : CorpusOptions
+        How the corpora are read.
+    analysis : Analysis, optional
+        Which words are features. Default: all single words.
+    reporter : xmlgp.runtime.progress.Reporter
+    """
+    inputs = [locate(path, "train"), *(locate(test, "test") for test in tests)]
+    names = ["train.txt", *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(inputs)))]
+    check_outputs(files_to_replace(Path(folder), names), inputs)
+    with open_corpus(inputs[0], corpus) as reader:
+        new = new_signature(True, analysis or Analysis(), corpus)
+        training, _, vocabulary = Corpus(reader, corpus, reporter).read(new)
+    points = [training]
+    for file in inputs[1:]:
+        with open_corpus(file, corpus) as reader:
+            model = Signature(vocabulary, training.D, training.K)
+            stream = Corpus(reader, corpus, reporter).stream(model, labelled=True)
+            blocks = [block.points for block in stream.blocks()]
+        with_words = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
+        points.append(stack([no_points(training.D, training.K), *with_words]))
+        left_out = sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz
+        sentences = [f"{file}: {counted(points[-1].N, 'document')}"]
+        if left_out:
+            sentences.append(f"{counted(left_out, 'label')} left out because no training document has them")
+        if stream.without_words:
+            sentences.append(f"{counted(stream.without_words, 'document has', 'documents have')} no words")
+        reporter.note("; ".join(sentences))
+    return write_folder(folder, dict(zip(names, points, strict=True)), vocabulary, reporter.progress)
