@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from benchmarks import harness
 from xmlgp.data.toy import toy_dataset
-from xmlgp.features.weighting import count_points, idf_of_counts, weigh
+from xmlgp.features.weighting import Weighting, count_points, inverse_frequencies, weigh
 from xmlgp.neighbours.search import build_index, nearest
 from xmlgp.runtime.threads import limit_threads
 
@@ -160,8 +160,8 @@ def rows_and_queries(data, copies, count):
     train, test = harness.read_folder(data) if data else toy_dataset()
     rows = with_copies(train.features.sparse, copies)
     rows.sort_indices()
-    idf = np.sqrt(idf_of_counts(rows.shape[0], count_points(rows)))
-    return [weigh(matrix, idf, unit=True, logarithm=True) for matrix in (rows, test.features.sparse[:count])]
+    weighting = Weighting.named("root-idf", inverse_frequencies("root-idf", rows.shape[0], count_points(rows)))
+    return [weigh(matrix, weighting) for matrix in (rows, test.features.sparse[:count])]
 
 
 def recall(found, rows, queries, least):

@@ -25,7 +25,7 @@ from scipy.special import expit
 
 from benchmarks import harness, peers
 from benchmarks.peers import NEVER, TOP, OneVsRest
-from xmlgp.features.weighting import count_points, idf_of_counts, weigh
+from xmlgp.features.weighting import Weighting, count_points, inverse_frequencies, weigh
 from xmlgp.metrics.probabilities import calibration_statistics, top_calibration_statistics
 from xmlgp.metrics.ranking import ranking_statistics, top_entries
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
@@ -60,13 +60,14 @@ def predict_xmlgp(train, test, settings):
 def predict_logistic(train, test, strength, idf):
     """Train a logistic regression for each label and predict."""
     start = time.perf_counter()
-    weights = idf_of_counts(train.N, count_points(train.features.sparse)) if idf else None
+    name = "idf" if idf else "unit"
+    weighting = Weighting.named(name, inverse_frequencies(name, train.N, count_points(train.features.sparse)))
     peer = OneVsRest("linear_model", "LogisticRegression", C=strength, solver="liblinear", random_state=0)
-    peer.fit(weigh(train.features.sparse, weights, True).astype(peer.dtype), train.labels, None)
+    peer.fit(weigh(train.features.sparse, weighting).astype(peer.dtype), train.labels, None)
     seconds = time.perf_counter() - start
     # For labels of all points or of none the peer's probability is 0 or 1; one wrong entry would cost 36 nats.
     bias = np.where(np.abs(peer.bias) == abs(NEVER), np.sign(peer.bias) * np.log(train.N + 1), peer.bias)
-    return Prediction(expit(weigh(test.features.sparse, weights, True) @ peer.weights + bias), seconds)
+    return Prediction(expit(weigh(test.features.sparse, weighting) @ peer.weights + bias), seconds)
 
 
 def measure_top(probabilities, labels):

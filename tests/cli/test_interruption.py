@@ -39,7 +39,7 @@ CALIBRATION = "xmlgp.models.mlgpf.held_out.fit_calibration"
 #: and 2 of the sweep that adds them.
 PHASES = {
     "reading": (READ, 1, None),
-    "preprocessing": ("xmlgp.features.pipeline.idf_of_counts", 1, None),
+    "preprocessing": ("xmlgp.features.pipeline.inverse_frequencies", 1, None),
     "saving preprocessing": (WRITE, 1, None),
     "within an epoch": (STEP, 16, "after 16 of 55 steps of training"),
     "first sweep": (SWEEP, 1, "after 52 of 55 steps of training"),

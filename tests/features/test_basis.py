@@ -11,6 +11,7 @@ from tests.problems import small_features
 from tests.training.interrupting import Recorder
 from xmlgp.features import basis as module
 from xmlgp.features.basis import truncated_svd_basis
+from xmlgp.features.weighting import Weighting, weigh
 
 #: Ten singular values are far above the others, which suits the randomised method.
 GAP = np.concatenate([np.linspace(1, 0.5, 10), np.linspace(0.05, 0.01, 10)])
@@ -141,3 +142,30 @@ def test_one_large_singular_value_does_not_hide_the_others(outlier):
     best = np.square(np.linalg.svd(features.toarray().astype(np.float64), compute_uv=False))
     captured = np.square(features.astype(np.float64) @ basis.T).sum() - best[0]
     assert captured > 0.95 * best[1:50].sum()
+
+
+def text_features(D, N=500):
+    """Return counts of words whose frequencies differ as those of text do, with points that have none."""
+    random = np.random.default_rng(0)
+    frequency = 1 / np.arange(1, D + 1)
+    counts = np.zeros((N, D), np.float32)
+    for number, size in enumerate(random.integers(0, 40, N)):
+        np.add.at(counts[number], random.choice(D, size, p=frequency / frequency.sum()), 1)
+    return sp.csr_array(counts)
+
+
+@pytest.mark.parametrize(("D", "size"), [(60, 5), (1000, 100)])
+def test_the_basis_does_not_depend_on_the_shards(in_files, monkeypatch, D, size):
+    monkeypatch.setattr(module, "SHARD", 400)
+    monkeypatch.setattr(module, "SHARE", 1)
+    monkeypatch.setattr(module, "PANEL", 30)
+    features = weigh(text_features(D), Weighting.named("unit"))
+    found = truncated_svd_basis(features, size, 3)
+    np.testing.assert_array_equal(truncated_svd_basis(features, size, 3, work=in_files), found)
+    monkeypatch.setattr(module, "SHARD", 1 << 20)
+    whole = truncated_svd_basis(features, size, 3)
+    assert (found.dtype, found.shape) == (whole.dtype, whole.shape)
+    assert found.T.flags.c_contiguous
+    assert subspace_angles(found.T.astype(float), whole.T.astype(float)).max() < 1e-3
+    captured = [np.square(features @ vectors.T).sum(axis=0) for vectors in (found, whole)]
+    np.testing.assert_allclose(*captured, rtol=1e-4, atol=1e-5)

@@ -10,7 +10,7 @@ from xmlgp.data.features import Features
 from xmlgp.features import inputs as module
 from xmlgp.features.basis import truncated_svd_basis
 from xmlgp.features.inputs import DENSE_LIMIT, Inputs
-from xmlgp.features.weighting import weigh
+from xmlgp.features.weighting import Weighting, weigh
 
 LIMITS = pytest.mark.parametrize("dense_limit", [0, DENSE_LIMIT])
 IDF = np.linspace(1, 3, 25, dtype=np.float32)
@@ -28,7 +28,7 @@ def all_of(inputs):
 
 def weighting(**options):
     """Return a function that weights features."""
-    return lambda features: features.with_sparse(weigh(features.sparse, **options))
+    return lambda features: features.with_sparse(weigh(features.sparse, Weighting(**options)))
 
 
 def weighted_inputs(density, size, dtype, dense_limit):

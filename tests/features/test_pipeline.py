@@ -11,12 +11,11 @@ from sklearn.preprocessing import StandardScaler
 from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.data.features import Features
-from xmlgp.features import pipeline as module
-from xmlgp.features import weighting as weighting_module
 from xmlgp.features.basis import truncated_svd_basis
 from xmlgp.features.inducing import initial_inducing
+from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
-from xmlgp.features.weighting import count_points, idf_of_counts, weigh
+from xmlgp.features.weighting import Weighting, count_points, inverse_frequencies, weigh
 from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.models.gpc.settings import GPCSettings
 from xmlgp.models.mlgpf.settings import MLGPFSettings
@@ -31,6 +30,11 @@ def preprocess(features, settings):
     return MODELS[settings.model].preprocess(Features(features), settings, silent)
 
 
+def inducing_of(coordinates, *options):
+    """Return the initial inducing inputs of points, given their coordinates."""
+    return initial_inducing(Inputs(Features(sp.csr_array(coordinates)), None, np.float32), *options)
+
+
 def coordinates_of(result, features, **options):
     return result.inputs(Features(features), np.float64, **options).rows(slice(None))[0]
 
@@ -41,9 +45,8 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
     result = preprocess(
         features, MLGPFSettings(weighting=weighting, inducing=inducing, inducing_start=start, seed=3, **SMALL)
     )
-    idf = idf_of_counts(40, count_points(features))
-    idf = {"root-idf": np.sqrt(idf), "idf": idf}.get(weighting)
-    weighted = weigh(features, idf, weighting != "none", weighting == "root-idf")
+    idf = inverse_frequencies(weighting, 40, count_points(features))
+    weighted = weigh(features, Weighting(idf, weighting != "none", weighting == "root-idf"))
     expected_basis = truncated_svd_basis(weighted, 6, 3) if inducing == "subspace" else None
     coordinates = weighted.toarray() if expected_basis is None else weighted @ expected_basis.T
 
@@ -51,7 +54,7 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
     assert result.center is None
     np.testing.assert_array_equal(result.weigh(Features(features)).sparse.toarray(), weighted.toarray())
     np.testing.assert_equal((result.weighting.idf, result.basis), (idf, expected_basis))
-    np.testing.assert_allclose(result.inducing, initial_inducing(coordinates, 5, start, 3), atol=1e-5)
+    np.testing.assert_allclose(result.inducing, inducing_of(coordinates, 5, start, 3), atol=1e-5)
     np.testing.assert_allclose(coordinates_of(result, features), coordinates, atol=1e-5)
 
 
@@ -93,8 +96,7 @@ def test_preprocessing_for_bmlpl_has_weights_only():
 
 
 @pytest.mark.parametrize("weighting", ["root-idf", "none"])
-def test_preprocessing_for_bmlpl_does_not_copy_the_features(monkeypatch, weighting):
-    monkeypatch.setattr(weighting_module, "SHARD", 1 << 14)
+def test_preprocessing_for_bmlpl_does_not_copy_the_features(weighting):
     features = sp.random_array((20_000, 300), density=0.2, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     tracemalloc.start()
     try:
@@ -143,7 +145,7 @@ def test_standardised_distances_agree_with_scikit_learn(density, dense_limit):
     if density > 0.1:
         np.testing.assert_allclose(others, scaler.transform(new.toarray().astype(float)), atol=1e-9)
     # Inducing inputs are in the same coordinates.
-    expected = initial_inducing(coordinates, 5, "kmeans", 0)
+    expected = inducing_of(coordinates, 5, "kmeans", 0)
     np.testing.assert_allclose(result.inducing, expected, rtol=1e-5, atol=1e-5)
     assert (result.weighting.idf, result.basis) == (None, None)
 
@@ -186,18 +188,16 @@ def test_standardising_many_features_makes_no_dense_copy():
 def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, start):
     features = small_features(N=60)
     seen = []
-    monkeypatch.setattr(module, "candidates", lambda *arguments: np.arange(0, 60, 3))
-    monkeypatch.setattr(
-        module, "initial_inducing", lambda values, *arguments: seen.append(values.shape[0]) or np.zeros((5, 6))
-    )
+    monkeypatch.setattr("xmlgp.features.inducing.CANDIDATES", 4)
+    compute = Inputs._compute
+    monkeypatch.setattr(Inputs, "_compute", lambda inputs, rows: seen.append(rows.N) or compute(inputs, rows))
     preprocess(features, MLGPFSettings(inducing=inducing, inducing_start=start, **SMALL))
     assert seen == [20]
 
 
 @pytest.mark.filterwarnings("error")
 @each_value(inducing=["free", "subspace"], value=[1e16, -3e38])
-def test_features_whose_squares_overflow_are_refused(monkeypatch, inducing, value):
-    monkeypatch.setattr(weighting_module, "SHARD", 4)
+def test_features_whose_squares_overflow_are_refused(inducing, value):
     features = small_features()
     features.data[3] = value
     settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}

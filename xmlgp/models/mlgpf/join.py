@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xmlgp.features.pipeline import check_magnitudes, weighting_of_counts
-from xmlgp.features.weighting import count_points, sizes_of
+from xmlgp.features.pipeline import check_magnitudes
+from xmlgp.features.weighting import count_points, inverse_frequencies
 from xmlgp.models.mlgpf.predictor import COUNTED, word_scales
 from xmlgp.neighbours.predictions import Neighbours, scaled_words
 from xmlgp.training.trained import label_counts
@@ -35,7 +35,7 @@ def join(
     preprocessed = _extended(preprocessed, settings.weighting, points, neighbours.labels.shape[0] + points.N)
     weighted = preprocessed.weigh(points.features)
     # Training on all of these points would refuse them, too.
-    check_magnitudes([sizes_of(weighted.sparse)], "train with another weighting")
+    check_magnitudes(weighted.sparse, "train with another weighting")
     words = scaled_words(weighted.sparse, word_scales(parameters, points.D))
     counts = label_counts(points.labels)
     counts[COUNTED][: len(parameters[COUNTED])] += parameters[COUNTED]
@@ -49,5 +49,5 @@ def _extended(preprocessed: Preprocessed, weighting: str, points: Dataset, N: in
     if idf is None or len(idf) == points.D:
         return preprocessed
     counts = count_points(points.features.sparse)[len(idf) :]
-    more = weighting_of_counts(weighting, N, counts).idf
+    more = inverse_frequencies(weighting, N, counts)
     return preprocessed._replace(weighting=preprocessed.weighting._replace(idf=np.concatenate([idf, more])))

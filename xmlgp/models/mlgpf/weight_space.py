@@ -76,7 +76,7 @@ class WeightSpaceMethod(MLGPFMethod):
 
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read: weighted features."""
-        return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
+        return Inputs(preprocessed.weigh(features, work), None, self.settings.dtype, sparse=True)
 
     def pairs(self, labels: csr_array) -> ChoosePairs:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
