@@ -22,6 +22,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import Reporter
 from xmlgp.text.names import Names
 
 #: Settings for `Data`, by a name: every kind of predictor.
@@ -185,7 +186,7 @@ def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, mode
     same_models(load_estimator(path), models("topics"))
     assert before.items() <= files(path).items()
     plans = []
-    resumed = xmlgp.train(dataset, path, settings=SETTINGS, note=plans.append)
+    resumed = xmlgp.train(dataset, path, settings=SETTINGS, reporter=Reporter(note=plans.append))
     assert any(plan.startswith(f"{path}: resuming after 2 of ") for plan in plans)
     for name, array in xmlgp.train(dataset, settings=SETTINGS).parameters.items():
         np.testing.assert_array_equal(resumed.parameters[name], array)

@@ -1,6 +1,5 @@
 """The checkpoint of an interrupted run: what it says, and how a damaged or different one is refused."""
 
-import dataclasses
 import io
 import json
 import tracemalloc
@@ -14,7 +13,6 @@ from tests.problems import small_dataset
 from xmlgp.api.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.models.table import MODELS
 from xmlgp.runtime import zip_archives
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import Interrupted
@@ -25,27 +23,21 @@ SETTINGS = MLGPFSettings(inducing="subspace", inducing_count=6, basis_size=9, fa
 
 
 def interrupt_after(steps, patch):
-    """Interrupt training after a checkpoint of some steps; after preprocessing with none."""
-
-    def stop(*arguments):
-        raise Interrupted(15)
+    """Interrupt training after a checkpoint of some steps."""
 
     def maybe_save(self, state, epoch_ended=False):
         if state().facts["step"] == steps:
             self.save(state())
             raise Interrupted(15)
 
-    if steps:
-        patch.setattr(checkpoints.CheckpointWriter, "maybe_save", maybe_save)
-    else:
-        patch.setitem(MODELS, "mlgpf", dataclasses.replace(MODELS["mlgpf"], train=stop))
+    patch.setattr(checkpoints.CheckpointWriter, "maybe_save", maybe_save)
 
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory):
     """The files of two model folders, by the number of steps after which training was interrupted."""
     made = {}
-    for steps in (0, 2, 3):
+    for steps in (2, 3):
         path = tmp_path_factory.mktemp("model")
         with pytest.MonkeyPatch.context() as patch:
             interrupt_after(steps, patch)
@@ -107,9 +99,6 @@ def test_a_run_says_how_far_it_came(interrupted, tmp_path):
     assert (run.step, run.steps, run.where) == (2, 6, "after 2 of 6 steps of training")
     assert run.cores == core_count()
     assert run.difference(run.data, SETTINGS) is None
-    run = InterruptedRun.read(interrupted(steps=0))
-    assert (run.step, run.steps, run.where) == (0, 0, "after preprocessing")
-    assert (run.settings, len(run.preprocess)) == (SETTINGS, 3)
 
 
 def test_the_first_difference_to_another_run_is_named(interrupted):
@@ -205,10 +194,9 @@ def test_a_checkpoint_that_is_no_archive_is_damaged(interrupted):
     assert "the checkpoint is damaged" in refused(path)
 
 
-@pytest.mark.parametrize("steps", [0, 2])
 @pytest.mark.parametrize("damage", ["missing", "truncated"])
-def test_damaged_arrays_of_preprocessing_are_refused(interrupted, damage, steps):
-    path = interrupted(steps=steps)
+def test_damaged_arrays_of_preprocessing_are_refused(interrupted, damage):
+    path = interrupted()
     entry = InterruptedRun.read(path).preprocess["preprocess.inducing"]
     if damage == "missing":
         (path / entry["file"]).unlink()
@@ -227,13 +215,14 @@ def test_a_run_is_resumed_even_without_further_checkpoints(interrupted):
     assert not (path / CHECKPOINT).exists()
 
 
-def test_an_interruption_without_checkpoints_leaves_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seconds", [0, 300])
+def test_an_interruption_before_the_first_checkpoint_leaves_nothing(tmp_path, monkeypatch, seconds):
     def stop(*arguments):
         raise Interrupted(15)
 
-    monkeypatch.setattr("xmlgp.api.train._trained", stop)
+    monkeypatch.setattr("xmlgp.api.run.Run.train", stop)
     with pytest.raises(Interrupted):
-        xmlgp.train(small_dataset(), tmp_path / "model", settings=SETTINGS, checkpoint_seconds=0)
+        xmlgp.train(small_dataset(), tmp_path / "model", settings=SETTINGS, checkpoint_seconds=seconds)
     assert not (tmp_path / "model").exists()
 
 

@@ -17,6 +17,7 @@ from xmlgp.data.dataset import Dataset, stack, widened
 from xmlgp.data.features import Features
 from xmlgp.model_folder import folder as folders
 from xmlgp.runtime.errors import ModelFolderError
+from xmlgp.runtime.progress import Reporter
 
 SETTINGS = {"factors": 3, "epochs": 2, "batch_size": 16}
 NEW = "A label that nobody had thought of"
@@ -107,7 +108,7 @@ def test_points_join_one_after_the_other_as_all_at_once(model, tmp_path):
         np.testing.assert_allclose(one_by_one.parameters[name], array, rtol=0.1)
     notes = []
     for text, own in zip(texts, labels, strict=True):
-        xmlgp.learn(model, [text], labels=[own], note=notes.append)
+        xmlgp.learn(model, [text], labels=[own], reporter=Reporter(note=notes.append))
     assert notes == [f"{model}: the model has learned these points already; nothing to do"] * 2
     in_memory = xmlgp.learn(xmlgp.load(model), ["a zebra and a fox"], labels=[[NEW]])
     assert in_memory.data["N"] == 123
@@ -117,7 +118,7 @@ def test_the_command_joins_and_trains_again(model):
     Path(model.parent / "more.jsonl").write_text(as_json([{"text": "zebra crossing", "labels": [NEW]}]))
     result = run("learn", str(model), str(model.parent / "more.jsonl"))
     assert result.stderr.splitlines()[-1] == f"{model}: learned 1 point; 121 in all"
-    assert "learned   1 point after 120" in run("show", str(model)).stdout
+    assert "learned     1 point after 120" in run("show", str(model)).stdout
     result = run("learn", str(model), "--retrain")
     assert f"{model}: training again on all 121 points, with 76 features and 3 labels\n" in result.stderr
     assert xmlgp.load(model).parameters["bias"].shape == (3,)

@@ -21,6 +21,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import Reporter
 from xmlgp.text.names import Names
 from xmlgp.training import checkpoints
 
@@ -86,7 +87,7 @@ def test_new_words_and_labels_are_learned():
     assert "model: training again on all 18 points, with 5 features and 2 labels\n" in result.stderr
     assert run("train", "all.jsonl", "whole", *options).exit_code == 0
     assert arrays("model") == arrays("whole")
-    assert "learned   6 points after 12\n" in run("show", "model").stdout
+    assert "learned     6 points after 12\n" in run("show", "model").stdout
     before = everything(Path())
     for name in "first", "more":
         line = run("learn", "model", f"{name}.jsonl").stderr.splitlines()[-1]
@@ -153,13 +154,13 @@ def test_what_is_interrupted_leaves_the_model_and_resumes(model, monkeypatch):
     assert arrays(model) == before
     other = shutil.copytree(model, model.parent / "other")
     notes = []
-    xmlgp.learn(model, more, note=notes.append)
+    xmlgp.learn(model, more, reporter=Reporter(note=notes.append))
     assert notes[1] == f"{model}: resuming after 1 of 3 steps of training"
     expected = xmlgp.learn(xmlgp.train(points("bmlpl")[0], settings=SETTINGS["bmlpl"]), more)
     found = xmlgp.load(model)
     assert all(np.array_equal(value, expected.parameters[name]) for name, value in found.parameters.items())
     # Other points start a new run.
-    xmlgp.learn(other, small_dataset(9, seed=3), note=notes.append)
+    xmlgp.learn(other, small_dataset(9, seed=3), reporter=Reporter(note=notes.append))
     assert InterruptedRun.read(other) is None
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from tests.problems import paired_dataset, small_dataset
 from xmlgp import preprocess, train
-from xmlgp.api import train as train_module
+from xmlgp.api.run import Run
 from xmlgp.api.trained_model import stored_preprocessing
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
@@ -124,7 +124,7 @@ def test_a_folder_has_the_model_of_training_with_and_without_separate_preprocess
 
 def test_preprocessing_is_used_again_unless_it_depends_on_a_change(tmp_path, monkeypatch):
     kept = preprocess(small_dataset(), tmp_path, settings=FREE).entries("preprocess.")
-    monkeypatch.setattr(train_module, "preprocess_data", None)
+    monkeypatch.setattr(Run, "preprocess", None)
     for changes in ({}, {"factors": 2, "posterior": "cholesky"}):
         model = train(small_dataset(), tmp_path, settings=replace(FREE, **changes))
         assert model.folder.entries("preprocess.") == kept
@@ -166,7 +166,7 @@ def test_the_earlier_content_survives_a_failed_training_but_not_preprocessing(tm
 
 @pytest.mark.parametrize("function", [preprocess, train])
 def test_an_unwritable_folder_is_reported_before_the_work(tmp_path, monkeypatch, function):
-    monkeypatch.setattr(train_module, "preprocess_data", None)
+    monkeypatch.setattr(Run, "preprocess", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
         function(small_dataset(), tmp_path / "file" / "model", settings=FREE)

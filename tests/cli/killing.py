@@ -94,8 +94,6 @@ def stage(model):
     unfinished = InterruptedRun.read(model)
     if unfinished is None:
         return "not begun"
-    if not unfinished.steps:
-        return "preprocessed"
     with zipfile.ZipFile(unfinished.checkpoint.path) as archive:
         return "calibrated" if "held_out.calibrates.npy" in archive.namelist() else "trained"
 

@@ -57,7 +57,7 @@ def test_predictions_of_files_are_those_of_arrays(model):
 def test_a_model_of_arrays_is_that_of_files(model):
     train = read_dataset("data/train.txt")
     loaded = xmlgp.load("model")
-    own = xmlgp.train(train.features.sparse, labels=train.labels, dense=model["train"], settings=loaded.settings)
+    own = xmlgp.train(xmlgp.Source(train.features.sparse, train.labels, model["train"]), settings=loaded.settings)
     assert own.data == loaded.data
     assert own.data["dense"] == 4
     assert "neighbours.dense_values" in own.parameters

@@ -28,7 +28,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 SMALL = ["-P", "3", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 TRAIN = ["train", "data", "model", *SMALL]
 
-READ = "xmlgp.api.source.Source.training"
+READ = "xmlgp.api.source.Source.read"
 WRITE = "xmlgp.model_folder.arrays.write_array"
 STEP = "xmlgp.models.mlgpf.stochastic.Stochastic.step"
 SWEEP = "xmlgp.models.mlgpf.sweep.Sweep._update_weights"

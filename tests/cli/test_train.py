@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
-from xmlgp.api.train import FolderTraining
+from xmlgp.api.run import Run
 from xmlgp.cli.settings_options import FLAGS
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
@@ -51,10 +51,10 @@ class Stop(Exception):
 def stopped(monkeypatch):
     """Return a function that returns the settings of `xmlgp train data model` with some options."""
 
-    def stop(training, settings, folder, run):
-        raise Stop(settings)
+    def stop(run):
+        raise Stop(run.settings)
 
-    monkeypatch.setattr(FolderTraining, "_train", stop)
+    monkeypatch.setattr(Run, "preprocess", stop)
 
     def call(*options):
         with pytest.raises(Stop) as caught:
@@ -114,17 +114,11 @@ def test_a_bound_below_that_of_a_constant_prediction_is_reported():
     )
 
 
-def test_training_uses_what_preprocessing_found(stopped):
-    run("preprocess", "data", "model", "--model", "bmlpl", "--seed", "6")
-    assert stopped("--topics", "4") == BMLPLSettings(seed=6, topics=4)
-    # Another model, or another recipe, is trained from the start.
-    assert stopped("--model", "mlgpf") == stopped("--recipe", "default") == DEFAULT
-    message = said(run("train", "data", "model", "--factors", "3"))
-    assert message == "model: factors is a setting of mlgpf, not of bmlpl"
-    run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
-    message = "model: label_weights=true needs inducing=features and kernel=linear"
-    assert said(run("train", "data", "model", "--label-weights")) == message
-    assert stopped("--factors", "4") == changed(RECIPE, seed=6, factors=4)
+def test_preprocessing_with_other_settings_is_repeated():
+    note = "preprocessing is repeated, because its settings are different"
+    for options, is_repeated in ([], True), (["--recipe", "s-SMALL"], False):
+        run("preprocess", "data", "model", "--recipe", "s-SMALL", "-q")
+        assert (note in run("train", "data", "model", *options).stderr) == is_repeated
 
 
 def test_a_damaged_model_is_replaced_only_when_asked(tmp_path):
@@ -147,7 +141,7 @@ def test_divergence_is_one_line_without_warnings():
         line,
     )
     note, _ = run("train", "data", "other", *options).stderr.splitlines()
-    assert note == "other: the checkpoint after 1 of 5 steps of training is kept; run the command again to resume"
+    assert note == "other: stopped after 1 of 5 steps of training; run the same command again to resume"
 
 
 @pytest.fixture

@@ -132,11 +132,11 @@ def test_names_in_memory_are_checked_before_training():
 
 
 def test_in_python(workdir):
-    model = xmlgp.train("train.jsonl", settings={"epochs": 1}, vocabulary="words.nt")
+    model = xmlgp.train(xmlgp.Source("train.jsonl", vocabulary="words.nt"), settings={"epochs": 1})
     assert next(iter(xmlgp.predict(model, "new.jsonl")))["labels"][0].keys() == {"uri", "label", "probability"}
     model.save("saved")
     assert xmlgp.load("saved").names.preferred == model.names.preferred
-    other = xmlgp.learn(model, vocabulary="words.nt", vocabulary_language="fi")
+    other = xmlgp.learn(model, xmlgp.Source(vocabulary="words.nt", vocabulary_language="fi"))
     assert other.names.preferred[0] == "THE RED"
     assert model.names.preferred[0] == "the red"
 
@@ -164,7 +164,7 @@ def test_all_names_of_a_concept_are_one_label(workdir):
         assert "unknown" not in result.stderr
     assert ModelFolder("model").names.labels == names.labels
     texts, labels = ["a cat", "a dog"], [["the red"], ["http://ex.org/0"]]
-    model = xmlgp.train(texts, labels=labels, settings={"epochs": 1}, vocabulary="words.nt")
+    model = xmlgp.train(xmlgp.Source(texts, labels, vocabulary="words.nt"), settings={"epochs": 1})
     assert model.names.labels == ["http://ex.org/0"]
 
 

@@ -173,7 +173,7 @@ def test_nothing_a_folder_or_a_pipe_in_place_of_an_array(array_file):
 )
 def test_array_of_another_shape_or_type(array_file, array):
     np.save(array_file[1], array)
-    assert_rejected(array_file, "is not the one that model.json describes")
+    assert_rejected(array_file, "is not the one that is described")
 
 
 class Trap:

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from xmlgp.api.learn import learn
+from xmlgp.api.source import Source
 from xmlgp.api.train import train
 from xmlgp.api.trained_model import load
 from xmlgp.neighbours.label_texts import Evidence, TextEvidence, TextWords, default_fit, fit_texts, text_parameters
@@ -97,7 +98,7 @@ def model(tmp_path_factory):
         texts.append(" ".join(["buy", *(WORDS[word] for word in chosen), *["honey"] * (random.random() < 0.1)]))
         labels.append([f"topic {word}" for word in chosen])
     lines = [f"topic {word}\t{WORDS[word]}" for word in range(8)]
-    return train(texts, folder / "model", labels=labels, label_texts=write_texts(folder / "texts.tsv", lines))
+    return train(Source(texts, labels, label_texts=write_texts(folder / "texts.tsv", lines)), folder / "model")
 
 
 def test_a_label_without_documents_is_found_by_its_text(model):
@@ -135,5 +136,5 @@ def test_damaged_texts_are_refused(model, tmp_path):
 def test_rows_of_numbers_have_no_texts(tmp_path):
     path = write_texts(tmp_path / "texts.tsv", ["a\tred"])
     with pytest.raises(SettingsError, match="need documents"):
-        train(csr_array(np.eye(4)), labels=csr_array(np.eye(4, 2)), label_texts=path)
+        train(Source(csr_array(np.eye(4)), csr_array(np.eye(4, 2)), label_texts=path))
     assert issubclass(SettingsError, XmlgpError)

@@ -81,7 +81,7 @@ def test_labels_of_a_vocabulary_have_their_uris(client_of, tmp_path):
     (tmp_path / "vocabulary.tsv").write_text(rows)
     settings = {"inducing": "features", "epochs": 1}
     path = tmp_path / "named"
-    model = xmlgp.train(texts, path, labels=labels, settings=settings, vocabulary=tmp_path / "vocabulary.tsv")
+    model = xmlgp.train(xmlgp.Source(texts, labels, vocabulary=tmp_path / "vocabulary.tsv"), path, settings=settings)
     client = client_of(path)
     found = client.post("/v1/projects/named/suggest", data={"text": TEXTS[0]}).json()["results"]
     uris = {name: uri or name for name, uri in zip(model.names.shown, model.names.uris, strict=True)}

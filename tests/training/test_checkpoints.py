@@ -82,18 +82,6 @@ def test_facts_are_read_back_exactly(file):
     assert random.random() == np.random.default_rng(3).random()
 
 
-def test_a_checkpoint_without_a_state_describes_the_run(file):
-    checkpoints = CheckpointWriter(file, ABOUT, 1)
-    checkpoints.save()
-    found = read_checkpoint(file)
-    assert (found.about, found.facts) == (ABOUT, None)
-    assert not checkpoints.has_state
-    checkpoints.save(TrainingState({}, {}))
-    assert checkpoints.has_state
-    assert read_checkpoint(file).facts == {}
-    assert CheckpointWriter(file, ABOUT, 1, read_checkpoint(file)).has_state
-
-
 def test_a_missing_checkpoint_is_none(file):
     assert read_checkpoint(file) is None
     assert read_checkpoint(file / "deeper") is None
@@ -171,7 +159,6 @@ def test_a_checkpoint_is_written_before_a_waiting_signal_is_raised(file, number)
     checkpoints.maybe_save(None)
     assert save_with_signals(checkpoints, ({"so": "far"}, {}), number).number == number
     assert read_checkpoint(file).facts == {"so": "far"}
-    assert checkpoints.has_state
 
 
 def halfway(monkeypatch, act):

@@ -14,7 +14,7 @@ from xmlgp.model_folder.description import is_data
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.fields import Settings, in_words
 from xmlgp.models.table import settings_from
-from xmlgp.runtime.errors import ClusterError, ModelFolderError, NumericalError
+from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training.checkpoints import Checkpoint, read_checkpoint
@@ -24,16 +24,16 @@ __all__ = [
     "InterruptedRun",
     "describe_run",
     "discard_run",
+    "left_by_failure",
     "protected_arrays",
     "readable_run",
     "run_to_resume",
-    "what_is_left",
 ]
 
 CHECKPOINT = "checkpoint.npz"
 
 #: Incremented whenever the state of a training changes.
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 
 
 def describe_run(data: Mapping[str, Any], settings: Settings, preprocess: Mapping[str, Entry]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def describe_run(data: Mapping[str, Any], settings: Settings, preprocess: Mappin
 
 @dataclass(frozen=True, eq=False)
 class InterruptedRun:
-    """An interrupted run, of whose steps `step` are done; `steps` is 0 if training has not started."""
+    """An interrupted run, of whose steps `step` are done."""
 
     checkpoint: Checkpoint
     data: dict[str, Any]
@@ -74,7 +74,7 @@ class InterruptedRun:
             raise ModelFolderError(
                 f"{checkpoint.path}: another version of xmlgp wrote it; use `resume=False` to start a new run"
             )
-        state = {"step": 0, "steps": 0} if checkpoint.facts is None else checkpoint.facts
+        state = checkpoint.facts
         with checkpoint.checked():
             counts = about["cores"], state["step"], state["steps"]
             entries = about["preprocess"]
@@ -89,7 +89,7 @@ class InterruptedRun:
     @property
     def where(self) -> str:
         """How far the run came, in words."""
-        return f"after {self.step} of {self.steps} steps of training" if self.steps else "after preprocessing"
+        return f"after {self.step} of {self.steps} steps of training"
 
     def difference(self, data: Mapping[str, Any], settings: Settings) -> str | None:
         """Return how this run differs from another, after "a run"; None if it does not."""
@@ -147,16 +147,17 @@ def protected_arrays(path: FilePath) -> Iterable[Entry]:
 
 
 @contextlib.contextmanager
-def what_is_left(path: Path, note: Callable[[str], object]) -> Iterator[None]:
-    """Say how far a run came that fails or is interrupted: in a message, or as advice of the interruption."""
+def left_by_failure(path: Path, note: Callable[[str], object]) -> Iterator[None]:
+    """Say how far a run came that fails or is interrupted; without a checkpoint, remove what it wrote."""
     try:
         yield
-    except Interrupted as error:
+    except BaseException as error:
         if run := readable_run(path):
-            error.advice = f"stopped {run.where}; run the same command again to resume"
-        raise
-    except (ClusterError, NumericalError, OSError, MemoryError):
-        run = readable_run(path)
-        if run and run.steps:
-            note(f"the checkpoint {run.where} is kept; run the command again to resume")
+            text = f"stopped {run.where}; run the same command again to resume"
+            if isinstance(error, Interrupted):
+                error.advice = text
+            elif not isinstance(error, ModelFolderError):  # of the checkpoint itself
+                note(text)
+        elif not (path / CHECKPOINT).exists():
+            discard_run(path)
         raise

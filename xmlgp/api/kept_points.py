@@ -12,7 +12,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.features import Features
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, csr_pattern
 
-__all__ = ["arrays_of_points", "points_from", "with_more"]
+__all__ = ["arrays_of_points", "points_from"]
 
 #: X and Y as read, and dense features.
 POINTS = ArrayGroup(
@@ -48,19 +48,6 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
             if np.array_equal(compact, values):
                 return compact
     return values
-
-
-def with_more(kept: Mapping[str, NDArray[Any]], points: Dataset) -> dict[str, NDArray[Any]] | None:
-    """Return the arrays that keep these points and more; None if those of these points do not fit each other."""
-    more = arrays_of_points(points)
-    # Their values are checked when they are read.
-    shapes = {name: array.has_shape for group in (POINTS, DENSE) for name, array in group.arrays.items()}
-    sizes: dict[str, int] = {}
-    if kept.keys() != more.keys() or not all(shapes[name](array, sizes) for name, array in kept.items()):
-        return None
-    for name in "indptr", "label_indptr":
-        more[name] = more[name][1:] + kept[name][-1]
-    return {name: np.concatenate([kept[name], more[name]]) for name in kept}
 
 
 def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> Dataset | None:

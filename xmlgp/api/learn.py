@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from xmlgp.api.interrupted import readable_run
-from xmlgp.api.kept_points import points_from, with_more
+from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import FilePath
-from xmlgp.api.requests import Request
-from xmlgp.api.source import DenseFeatures, Labels, Points, Source, check_width
-from xmlgp.api.train import CHECKPOINT_SECONDS, FolderTraining, train_in_memory
+from xmlgp.api.run import Run
+from xmlgp.api.source import Labels, Points, Source, check_width
+from xmlgp.api.train import train_into
 from xmlgp.api.trained_model import TrainedModel, held, rewritten
 from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
-from xmlgp.model_folder.arrays import remove
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import Progress, Reporter
-from xmlgp.runtime.work import THIS_MACHINE
+from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.names import Names
-from xmlgp.text.vocabulary import name_labels, read_vocabulary
+from xmlgp.text.vocabulary import name_labels
 
 __all__ = ["has_learned", "learn"]
 
 
-def learn(  # noqa: PLR0913, which are the options of the command
+def learn(
     model: FilePath | TrainedModel,
     data: Points | Source | None = None,
     *,
     labels: Labels | None = None,
-    dense: DenseFeatures | None = None,
-    vocabulary: FilePath | None = None,
-    vocabulary_language: str | None = None,
     retrain: bool = False,
-    progress: Progress | None = None,
-    note: Callable[[str], object] | None = None,
+    reporter: Reporter = QUIET,
 ) -> TrainedModel:
     """Let a model learn new points, which may have new features and labels; return the new model.
 
@@ -48,10 +41,10 @@ def learn(  # noqa: PLR0913, which are the options of the command
     ----------
     model : path or TrainedModel
         A model in a folder is replaced at the end, and stays as it is if anything fails; one in memory stays unchanged.
-    data, labels, dense, progress, note
-        As for `train`, of new points only. Points that the model has learned already are skipped, with a note.
-    vocabulary, vocabulary_language
-        As for `train`; labels that are not in it keep their earlier preferred labels. It needs no data.
+    data, labels, reporter
+        As for `train`, of new points only. Points that the model has learned already are skipped, with a note. A
+        `Source` that has only a vocabulary names the labels anew; labels that are not in it keep their earlier
+        preferred labels.
     retrain : bool
         Whether to train any model again; it needs no data. The result is that of training on all points at once. An
         interrupted run resumes if the same points are learned again.
@@ -63,11 +56,10 @@ def learn(  # noqa: PLR0913, which are the options of the command
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
-    source = Source.of(data, labels, dense)
-    reporter = Reporter.of(progress, note)
-    if source.data is None and vocabulary is None and not retrain:
+    source = Source.of(data, labels)
+    if source.data is None and source.vocabulary is None and not retrain:
         raise UsageError("Nothing to learn: give data, a vocabulary, or --retrain.")
-    concepts = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
+    concepts = source.read_vocabulary()
     with held(model) as trained:
         if source.data is None:
             return _with_names(trained, name_labels(trained.names, concepts, reporter.note), retrain, reporter)
@@ -78,16 +70,16 @@ def learn(  # noqa: PLR0913, which are the options of the command
         if not points.N or has_learned(trained, points):
             reason = "the model has learned these points already" if points.N else "there are no points"
             reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")
-            _remove_finished_run(trained)
             return _with_names(trained, trained.names, retrain, reporter)
         names = name_labels(names, concepts, reporter.note, trained.names)._replace(texts=trained.names.texts)
-        batches = [*trained.batches, _used(points).facts]
-        joined = None if retrain else _joined(trained, points, names, batches)
+        learned = [*trained.batches, _used(points).facts]
+        kept = _kept_points(trained, points.D, points.K) if trained.points else None
+        everything = stack([kept, points]) if kept else None
+        joined = None if retrain else _joined(trained, points, everything, names, learned)
         if joined is not None:
             reporter.note(f"{joined}: learned {counted(points.N, 'point')}; {joined.data['N']} in all")
             return joined
-        earlier = _kept_points(trained)
-        return _train_again(trained, stack([_sized(earlier, points.D, points.K), points]), names, batches, reporter)
+        return _train_again(trained, everything, names, learned, reporter)
 
 
 def has_learned(model: TrainedModel, points: Dataset) -> bool:
@@ -107,17 +99,12 @@ def _used(points: Dataset) -> Dataset:
     return _sized(points, *(int(matrix.indices.max(initial=-1)) + 1 for matrix in matrices))
 
 
-def _kept_points(model: TrainedModel) -> Dataset:
-    if not model.points:
-        raise SettingsError(f"{model} keeps no training points; train again on all points together")
+def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset:
+    """Return the points that a model keeps, with D features and K labels."""
     points = points_from(model.points, model.data)
     if points is None:
-        raise _damaged(model)
-    return points
-
-
-def _damaged(model: TrainedModel) -> ModelFolderError:
-    return ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
+        raise ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
+    return _sized(points, D, K)
 
 
 def _sized(points: Dataset, D: int, K: int) -> Dataset:
@@ -126,62 +113,47 @@ def _sized(points: Dataset, D: int, K: int) -> Dataset:
     return Dataset(points.features.with_sparse(X), widened(points.labels, K))
 
 
-def _joined(model: TrainedModel, points: Dataset, names: Names, batches: list[dict[str, Any]]) -> TrainedModel | None:
+def _joined(
+    model: TrainedModel, points: Dataset, everything: Dataset | None, names: Names, learned: list[dict[str, Any]]
+) -> TrainedModel | None:
     """Return the model, which may be in a locked folder, whose index new points have joined; None without an index."""
     found = MODELS[model.settings.model].join(model.settings, model.preprocessed, model.parameters, points)
     if found is None:
         return None
-    kept = with_more(model.points, points) if model.points else {}
-    if kept is None:
-        raise _damaged(model)
     # That of all points would take longer than the rest.
     fingerprint = hashlib.sha256((model.data["fingerprint"] + points.fingerprint).encode()).hexdigest()
     data = points.facts | {"N": model.data["N"] + points.N, "fingerprint": fingerprint}
     preprocessed, parameters = found
-    return rewritten(
-        model,
-        replace(
-            model,
-            data=data,
-            preprocessed=preprocessed,
-            parameters=parameters,
-            names=names,
-            learned=batches,
-            points=kept,
-        ),
+    kept = arrays_of_points(everything) if everything else {}
+    changed = replace(
+        model, data=data, preprocessed=preprocessed, parameters=parameters, names=names, learned=learned, points=kept
     )
+    return rewritten(model, changed)
 
 
 def _train_again(
-    model: TrainedModel, points: Dataset, names: Names, batches: list[dict[str, Any]], reporter: Reporter
+    model: TrainedModel, points: Dataset | None, names: Names, learned: list[dict[str, Any]], reporter: Reporter
 ) -> TrainedModel:
     """Return the model that is trained on all points, and replaces the one in its locked folder."""
-    facts: dict[str, Any] = {"learned": batches, "classes": model.classes}
-    texts = model.numbered_texts
+    if points is None:
+        raise SettingsError(f"{model} keeps no training points; train again on all points together")
+    facts = {"learned": learned, "classes": model.classes}
+    run = Run(points, names, model.settings, reporter, texts=model.numbered_texts, facts=facts)
     if model.folder is None:
-        trained = train_in_memory(
-            points, model.settings, names, reporter.progress, THIS_MACHINE, keep_points=True, texts=texts
-        )
-        return replace(trained, **facts)
+        return run.train(run.preprocess())
     path = model.folder.path
-    training = FolderTraining(path, points, names, CHECKPOINT_SECONDS, reporter, THIS_MACHINE, facts=facts, texts=texts)
-    run = readable_run(path)
+    run = replace(run, reporter=reporter.about(path))
     sizes = [counted(points.shape[i], noun) for i, noun in enumerate(("point", "feature", "label"))]
-    training.note(f"training again on all {sizes[0]}, with {sizes[1]} and {sizes[2]}")
+    run.reporter.note(f"training again on all {sizes[0]}, with {sizes[1]} and {sizes[2]}")
     # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
-    is_same = run is not None and run.difference(training.identity, model.settings) is None
-    return training.run(Request(model.settings), resume=is_same, overwrite=True)
-
-
-def _remove_finished_run(model: TrainedModel) -> None:
-    """Remove the checkpoint of a run that was interrupted after it had replaced the model."""
-    run = model.folder and readable_run(model.folder.path)
-    if run and run.data == model.data:
-        remove([run.checkpoint.path], ())
+    interrupted = readable_run(path)
+    is_same = interrupted is not None and interrupted.difference(run.identity, run.settings) is None
+    return train_into(path, run, resume=is_same, overwrite=True)
 
 
 def _with_names(model: TrainedModel, names: Names, retrain: bool, reporter: Reporter) -> TrainedModel:
     """Return a model, which may be in a locked folder, with other names, perhaps trained again."""
     if retrain:
-        return _train_again(model, _kept_points(model), names, model.learned, reporter)
+        points = _kept_points(model, model.data["D"], model.data["K"]) if model.points else None
+        return _train_again(model, points, names, model.learned, reporter)
     return model if names == model.names else rewritten(model, replace(model, names=names))

@@ -25,6 +25,7 @@ from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import has_corpus_ending, open_corpus
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names
+from xmlgp.text.vocabulary import Vocabulary, read_vocabulary
 from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_width", "new_signature"]
@@ -66,13 +67,23 @@ class Source:
         Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
         Which words of texts are features of a new model. Default: all single words.
+    vocabulary : path, optional
+        A vocabulary with URIs and preferred labels, by which predictions name the labels; see docs/text.md.
+    vocabulary_language : str, optional
+        The language of preferred labels. Default: English if there are any, otherwise that of most labels.
+    label_texts : path, optional
+        Texts of labels, lines `label<TAB>text`: names, alternative names or descriptions, by which documents may have
+        labels that no training document has; see docs/text.md.
     """
 
-    data: Points | None
+    data: Points | None = None
     labels: Labels | None = None
     dense: DenseFeatures | None = None
     corpus: CorpusOptions | None = None
     analysis: Analysis | None = None
+    vocabulary: FilePath | None = None
+    vocabulary_language: str | None = None
+    label_texts: FilePath | None = None
 
     @classmethod
     def of(
@@ -109,6 +120,10 @@ class Source:
             return
         if labels_needed and self.labels is None:
             raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
+
+    def read_vocabulary(self) -> Vocabulary | None:
+        """Return the vocabulary of the labels, if there is one."""
+        return None if self.vocabulary is None else read_vocabulary(self.vocabulary, self.vocabulary_language)
 
     def read(
         self,

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.api.interrupted import protected_arrays, readable_run
+from xmlgp.api.interrupted import CHECKPOINT, protected_arrays
 from xmlgp.api.points import FilePath, Signature, is_path
+from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import Preprocessed
-from xmlgp.model_folder.arrays import read_array
+from xmlgp.model_folder.arrays import Entry, read_array
 from xmlgp.model_folder.description import plain_classes
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
@@ -37,13 +38,13 @@ __all__ = [
     "describe",
     "held",
     "load",
+    "model_to_replace",
     "named_arrays",
-    "next_commands",
     "open_model",
     "open_predictor",
     "open_topics",
     "opened",
-    "preprocessed_from",
+    "read_preprocessing",
     "rewritten",
     "stored_preprocessing",
     "write_model",
@@ -203,6 +204,27 @@ def _arrays_of(model: TrainedModel) -> dict[str, NDArray[Any]]:
     return arrays | {f"points.{name}": array for name, array in model.points.items()}
 
 
+def model_to_replace(path: FilePath, dataset: Dataset, overwrite: bool) -> ModelFolder | None:
+    """Return the model in a folder if it is of the same data; ModelFolderError if one of other data would be lost."""
+    if not ModelFolder.exists(path):
+        return None
+    try:
+        folder = ModelFolder(path)
+    except ModelFolderError as error:
+        if overwrite:
+            return None
+        raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
+    data = folder.description["data"]
+    if data == dataset.facts:
+        return folder
+    if overwrite or folder.stage != "trained":
+        return None
+    raise ModelFolderError(
+        f"{path}: the model here was trained on other data ({counted(data['N'], 'point')}); choose another folder, or "
+        "replace it with `overwrite=True`"
+    )
+
+
 def rewritten(before: TrainedModel, model: TrainedModel) -> TrainedModel:
     """Return a changed model, written into the locked folder of the one before, if there is one.
 
@@ -228,17 +250,10 @@ def load(path: FilePath) -> TrainedModel:
     try:
         return ModelFolder.read(path, open_model)
     except ModelFolderError as error:
-        if readable_run(path) is None:
+        if not (Path(path) / CHECKPOINT).exists():
             raise
         command = shlex.join(["xmlgp", "show", os.fspath(path)])
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
-
-
-def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
-    """Return which commands come after training or learning, in words, with a file for each block that needs one."""
-    predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
-    files = " --dense FILE" if "dense" in data else ""
-    return f"next, `{predict} DATA{files}`; `{show}` has the details"
 
 
 def opened(model: FilePath | TrainedModel) -> TrainedModel:
@@ -332,32 +347,22 @@ def open_topics(folder: ModelFolder, top: int = 5, most: int | None = None) -> l
     return topics(_checked(folder)[1], top, most)
 
 
-def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
-    """Return the `Preprocessed` of a folder."""
-    arrays = folder.arrays("preprocess.")
-    return _preprocessed(arrays, folder.path, folder.settings, folder.description["data"])
+def read_preprocessing(path: Path, entries: Mapping[str, Entry], settings: Settings, D: int) -> Preprocessed:
+    """Return the `Preprocessed` of the arrays in a model folder that have these entries.
 
-
-def preprocessed_from(
-    path: FilePath, settings: Settings, data: Mapping[str, Any], entries: Mapping[str, Any], source: str
-) -> Preprocessed:
-    """Return the `Preprocessed` of the arrays in a model folder that have these entries in a file, its `source`.
-
-    ModelFolderError if arrays are damaged or do not fit the settings or the facts of the data.
+    ModelFolderError if arrays are damaged or do not fit the settings and D features.
     """
-    arrays = {
-        name.removeprefix("preprocess."): read_array(Path(path), name, entry, source) for name, entry in entries.items()
-    }
-    return _preprocessed(arrays, path, settings, data)
-
-
-def _preprocessed(
-    arrays: dict[str, NDArray[Any]], path: FilePath, settings: Settings, data: Mapping[str, Any]
-) -> Preprocessed:
+    arrays = {name.removeprefix("preprocess."): read_array(path, name, entry) for name, entry in entries.items()}
     try:
-        return Preprocessed.from_arrays(arrays, settings, data["D"])
+        return Preprocessed.from_arrays(arrays, settings, D)
     except (TypeError, ValueError):
         raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
+
+
+def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
+    """Return the `Preprocessed` of a folder."""
+    D = folder.description["data"]["D"]
+    return read_preprocessing(folder.path, folder.entries("preprocess."), folder.settings, D)
 
 
 def named_arrays(preprocessed: Preprocessed) -> dict[str, NDArray[Any]]:

@@ -96,6 +96,8 @@ def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, *
     check_standard_input(*scores, data, options["train"], options["filter_labels"])
     if len(scores) > 2:
         raise click.UsageError("Give the scores of one or two methods, then the data.")
+    reporter = options.pop("reporter")
+    options |= reporter._asdict()
     source = source_of(data, options)
     if len(scores) == 2:
         _compare(*scores, source, ks, as_json, options)
@@ -108,7 +110,7 @@ def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, *
         }
         click.echo(json.dumps(result.measures | {"intervals": facts}))
     else:
-        options["note"](about_intervals(result.points))
+        reporter.note(about_intervals(result.points))
         click.echo(_measures_table(result, ks))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from xmlgp.cli.options import NonEmptyPath, Note, quiet_option
+from xmlgp.cli.options import NonEmptyPath, quiet_option
 from xmlgp.data.catalogue import Catalogue, load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
-from xmlgp.runtime.progress import Progress
+from xmlgp.runtime.progress import Reporter
 
 __all__ = ["fetch"]
 
@@ -25,9 +25,7 @@ __all__ = ["fetch"]
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--list", "as_list", is_flag=True, help="Print the data sets of the catalogue.")
 @quiet_option
-def fetch(
-    name: str | None, into: str, mirror: str | None, force: bool, as_list: bool, progress: Progress, note: Note
-) -> None:
+def fetch(name: str | None, into: str, mirror: str | None, force: bool, as_list: bool, reporter: Reporter) -> None:
     """Fetch the data set NAME of the catalogue.
 
     Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
@@ -47,9 +45,9 @@ def fetch(
     if name is None:
         _print_table(datasets)
         return
-    fetched = fetch_dataset(datasets[name], into, mirror, force, progress)
+    fetched = fetch_dataset(datasets[name], into, mirror, force, reporter.progress)
     status = f"fetched ({fetched.origin})" if fetched.origin else "already present and verified"
-    note(f"{datasets[name].name}: {status}")
+    reporter.note(f"{datasets[name].name}: {status}")
     for path in fetched.paths:
         click.echo(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import math
@@ -21,7 +22,7 @@ from xmlgp.cli import with_options
 from xmlgp.cluster.connection import open_work
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
+from xmlgp.runtime.progress import Reporter, between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.runtime.work import Work
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
@@ -38,7 +39,6 @@ __all__ = [
     "Decorator",
     "Function",
     "NonEmptyPath",
-    "Note",
     "OptionValue",
     "add_options",
     "analysis_options",
@@ -66,9 +66,6 @@ OptionValue: TypeAlias = Any
 #: The function of a command, and a decorator that adds options to it.
 Function: TypeAlias = Callable[..., object]
 Decorator: TypeAlias = Callable[[Function], Function]
-
-#: A function that shows a message.
-Note: TypeAlias = Callable[[str], None]
 
 #: The values of the `cluster_options` by name, which are arguments of `open_work`.
 Cluster: TypeAlias = dict[str, OptionValue]
@@ -137,18 +134,18 @@ def add_options(command: Function, options: Sequence[Decorator]) -> Function:
 
 
 def quiet_option(command: Function) -> Function:
-    """Add `--quiet`; the command gets `progress` and `note`, which report on standard error, or nothing."""
+    """Add `--quiet`; the command gets a `reporter`, which reports on standard error, or nothing."""
 
     @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
     def wrapped(quiet: bool, **options: OptionValue) -> object:
-        note: Note = ignore if quiet else show_note
+        note = ignore if quiet else show_note
         progress = terminal_progress(quiet)
         if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
             note(f"reading from the terminal; end with {END_OF_INPUT}")
             # Bars would be drawn over what is typed.
             progress = silent
-        return command(progress=progress, note=note, **options)
+        return command(reporter=Reporter(progress, note), **options)
 
     return wrapped
 
@@ -236,15 +233,15 @@ def cluster_options(command: Function) -> Function:
 
 
 @contextlib.contextmanager
-def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
-    """Yield the `DaskCluster` that the options of `cluster` ask for, or this machine; note the cluster's dashboard."""
+def work_of(cluster: Cluster, reporter: Reporter) -> Iterator[Work]:
+    """Yield the `DaskCluster` that the options of `cluster` ask for, or this machine; note its dashboard."""
     # Errors of the cluster are shown as one sentence, so its own log would only repeat them with tracebacks.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with open_work(**cluster) as work:
         if work.is_cluster:
             dask = cast("DaskCluster", work)
             dashboard = f"; dashboard {dask.dashboard}" if dask.dashboard else ""
-            note(f"{counted(dask.workers, 'worker')} of a Dask cluster{dashboard}")
+            reporter.note(f"{counted(dask.workers, 'worker')} of a Dask cluster{dashboard}")
         yield work
 
 
@@ -426,8 +423,8 @@ dense_option = click.option(
 
 def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
     """Return the points in a file, read as the options of a command say; these are removed from `options`."""
-    source_options = {name: options.pop(name) for name in ("dense", "corpus", "analysis") if name in options}
-    return Source(data, **source_options)
+    names = [field.name for field in dataclasses.fields(Source) if field.name in options]
+    return Source(data, **{name: options.pop(name) for name in names})
 
 
 def reading_options(with_model: bool = False) -> Decorator:

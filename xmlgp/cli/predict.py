@@ -12,7 +12,6 @@ from xmlgp.cli.options import (
     INPUT,
     Cluster,
     NonEmptyPath,
-    Note,
     OptionValue,
     check_finite,
     check_standard_input,
@@ -27,7 +26,7 @@ from xmlgp.cli.options import (
 )
 from xmlgp.prediction.label_writer import FORMATS
 from xmlgp.prediction.predictor import OUTPUTS
-from xmlgp.runtime.progress import Progress, Reporter, silent
+from xmlgp.runtime.progress import Reporter, silent
 
 __all__ = ["predict"]
 
@@ -92,8 +91,7 @@ def predict(
     out: str,
     output_format: str | None,
     cluster: Cluster,
-    progress: Progress,
-    note: Note,
+    reporter: Reporter,
     **options: OptionValue,
 ) -> None:
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
@@ -132,8 +130,7 @@ def predict(
     check_standard_input(data)
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
-        progress = silent
-    reporter = Reporter(progress, note)
-    with work_of(cluster, note) as work:
+        reporter = reporter._replace(progress=silent)
+    with work_of(cluster, reporter) as work:
         predictions = api.predict(model, source_of(data, options), reporter=reporter, work=work, **options)
         api.write(predictions, out, output_format)

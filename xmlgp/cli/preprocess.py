@@ -2,12 +2,11 @@
 
 import click
 
-from xmlgp.api import train as api
+from xmlgp.api import preprocess as api
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
     NonEmptyPath,
-    Note,
     OptionValue,
     analysis_options,
     cluster_options,
@@ -19,6 +18,7 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
+from xmlgp.runtime.progress import Reporter
 
 __all__ = ["preprocess"]
 
@@ -33,7 +33,7 @@ __all__ = ["preprocess"]
 @dense_option
 @reading_options()
 @threads_option
-def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
+def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     `xmlgp train` does this itself where it is needed, and continues from here with the same recipe. DATA is what it
@@ -51,6 +51,6 @@ def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: O
     A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
     --overwrite. An interrupted run in MODEL is kept.
     """
-    with work_of(cluster, note) as work:
-        folder = api.preprocess(source_of(data, options), model, note=note, work=work, **options)
-    note(f"{model}: {folder.stage}; continue with `xmlgp train` on the same data")
+    with work_of(cluster, reporter) as work:
+        folder = api.preprocess(source_of(data, options), model, reporter=reporter, work=work, **options)
+    reporter.note(f"{model}: {folder.stage}; continue with `xmlgp train` and the same data and options")

@@ -61,6 +61,7 @@ def report(model: str, data: str, out: str, train: str | None, label_names: str 
     errors; for a model of text, also their texts. True labels that MODEL does not know count as missed.
     """
     check_standard_input(data, train, label_names)
+    options |= options.pop("reporter")._asdict()
     make_report(model, source_of(data, options), out, train=train, label_names=label_names, **options)
     if out != "-":
         click.echo(out)

@@ -37,7 +37,7 @@ FLAGS = {
 def settings_options(preprocess_only: bool = False) -> Decorator:
     """Add `--model`, `--recipe`, `--set` and the options of `FLAGS`, perhaps only those that preprocessing depends on.
 
-    The command gets `recipe` and `settings`, a mapping.
+    The command gets `settings`, a mapping.
     """
     specs = {name: spec for model in MODELS for name, spec in fields_of(model).items()}
     flags = [name for name in FLAGS if specs[name].metadata["preprocess"] or not preprocess_only]
@@ -78,7 +78,9 @@ def settings_options(preprocess_only: bool = False) -> Decorator:
                 settings = read_settings(texts | _assigned({**model, **texts}, assignments), model_name)
             except SettingsError as error:
                 raise click.UsageError(str(error)) from error
-            return command(settings=model | settings, **options)
+            recipe = {} if options["recipe"] is None else {"recipe": options["recipe"]}
+            del options["recipe"]
+            return command(settings=recipe | model | settings, **options)
 
         return add_options(wrapped, options)
 

@@ -7,8 +7,8 @@ import shlex
 import click
 
 from xmlgp.api.split import split as split_files
-from xmlgp.cli.options import INPUT, NonEmptyPath, Note, OptionValue, corpus_arguments, reading_options, source_of
-from xmlgp.runtime.progress import Progress, Reporter
+from xmlgp.cli.options import INPUT, NonEmptyPath, OptionValue, corpus_arguments, reading_options, source_of
+from xmlgp.runtime.progress import Reporter
 
 __all__ = ["split"]
 
@@ -33,7 +33,7 @@ __all__ = ["split"]
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random choice.")
 @click.option("--overwrite", is_flag=True, help="Replace files in OUT.")
 @reading_options()
-def split(data: str, out: str, progress: Progress, note: Note, **options: OptionValue) -> None:
+def split(data: str, out: str, reporter: Reporter, **options: OptionValue) -> None:
     """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
 
     DATA is a file of rows of numbers, CSV, TSV or JSON Lines, as for `xmlgp train`. OUT gets train and test with the
@@ -49,6 +49,6 @@ def split(data: str, out: str, progress: Progress, note: Note, **options: Option
     The options that say where DATA has its texts and labels go to `xmlgp train`, too, and the model then knows them.
     """
     source = source_of(data, options)
-    for file in split_files(source, out, reporter=Reporter(progress, note), **options):
+    for file in split_files(source, out, reporter=reporter, **options):
         click.echo(file)
-    note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL', *corpus_arguments()])}`")
+    reporter.note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL', *corpus_arguments()])}`")

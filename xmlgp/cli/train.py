@@ -7,7 +7,6 @@ from xmlgp.cli.options import (
     INPUT,
     Cluster,
     NonEmptyPath,
-    Note,
     OptionValue,
     analysis_options,
     check_standard_input,
@@ -22,6 +21,7 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
+from xmlgp.runtime.progress import Reporter
 
 __all__ = ["train"]
 
@@ -54,7 +54,7 @@ __all__ = ["train"]
 @dense_option
 @reading_options()
 @threads_option
-def train(data: str, model: str, cluster: Cluster, note: Note, no_resume: bool, **options: OptionValue) -> None:
+def train(data: str, model: str, cluster: Cluster, reporter: Reporter, no_resume: bool, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a corpus of documents with labels (.csv, .jsonl and other formats that `xmlgp vectorize` reads), a file of
@@ -82,5 +82,5 @@ def train(data: str, model: str, cluster: Cluster, note: Note, no_resume: bool, 
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159
     """
     check_standard_input(data, options["vocabulary"])
-    with work_of(cluster, note) as work:
-        api.train(source_of(data, options), model, resume=not no_resume, note=note, work=work, **options)
+    with work_of(cluster, reporter) as work:
+        api.train(source_of(data, options), model, resume=not no_resume, reporter=reporter, work=work, **options)

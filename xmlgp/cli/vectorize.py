@@ -5,16 +5,8 @@ from __future__ import annotations
 import click
 
 from xmlgp.api.vectorize import vectorize as vectorize_files
-from xmlgp.cli.options import (
-    INPUT,
-    NonEmptyPath,
-    Note,
-    analysis_options,
-    check_standard_input,
-    corpus_options,
-    quiet_option,
-)
-from xmlgp.runtime.progress import Progress, Reporter
+from xmlgp.cli.options import INPUT, NonEmptyPath, analysis_options, check_standard_input, corpus_options, quiet_option
+from xmlgp.runtime.progress import Reporter
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import CorpusOptions
 
@@ -31,13 +23,7 @@ __all__ = ["vectorize"]
 @analysis_options
 @quiet_option
 def vectorize(
-    path: str,
-    data: str,
-    tests: tuple[str, ...],
-    corpus: CorpusOptions,
-    analysis: Analysis,
-    progress: Progress,
-    note: Note,
+    path: str, data: str, tests: tuple[str, ...], corpus: CorpusOptions, analysis: Analysis, reporter: Reporter
 ) -> None:
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
@@ -67,6 +53,5 @@ def vectorize(
     keep no others.
     """
     check_standard_input(path, *tests)
-    reporter = Reporter(progress, note)
     for file in vectorize_files(path, data, tests, corpus=corpus, analysis=analysis, reporter=reporter):
         click.echo(file)

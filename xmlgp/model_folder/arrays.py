@@ -126,11 +126,10 @@ def _are_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
 
 
-def read_array(path: Path, name: str, entry: Entry, described_by: str) -> NDArray[Any]:
+def read_array(path: Path, name: str, entry: Entry) -> NDArray[Any]:
     """Return an array, memory-mapped and read-only; a copy if it is not in the byte order of this machine.
 
-    The entry is one of `write_arrays`, which is in the file `described_by`; ModelFolderError is raised if the array is
-    missing, damaged, or not as described.
+    ModelFolderError is raised if the array is missing, damaged, or not what the entry, one of `write_arrays`, says.
     """
     file = path / entry["file"]
     if not file.is_file():
@@ -142,7 +141,7 @@ def read_array(path: Path, name: str, entry: Entry, described_by: str) -> NDArra
     except ValueError as error:
         raise ModelFolderError(f"{file}: the array {name} is damaged") from error
     if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
-        raise ModelFolderError(f"{file}: the array {name} is not the one that {described_by} describes")
+        raise ModelFolderError(f"{file}: the array {name} is not the one that is described")
     if not array.dtype.isnative:
         array = np.asarray(array).astype(array.dtype.newbyteorder("="))
         array.flags.writeable = False

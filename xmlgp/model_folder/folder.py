@@ -89,12 +89,12 @@ class ModelFolder:
         damaged, or not as described.
         """
         entry = self.description["arrays"].get(name)
-        return None if entry is None else read_array(self.path, name, entry, DESCRIPTION)
+        return None if entry is None else read_array(self.path, name, entry)
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return all arrays whose names start with a prefix, by their names without it."""
         return {
-            name.removeprefix(prefix): read_array(self.path, name, entry, DESCRIPTION)
+            name.removeprefix(prefix): read_array(self.path, name, entry)
             for name, entry in self.entries(prefix).items()
         }
 

@@ -72,6 +72,10 @@ class Reporter(NamedTuple):
         """Return the reporter of optional arguments; one that is None reports nothing."""
         return cls(progress or silent, note or ignore)
 
+    def about(self, subject: object) -> Reporter:
+        """Return the same with messages that begin with what they are about, such as a model folder."""
+        return Reporter(self.progress, lambda text: self.note(f"{subject}: {text}"))
+
 
 #: Reports nothing.
 QUIET = Reporter()

@@ -44,11 +44,10 @@ class TrainingState(NamedTuple):
 class Checkpoint:
     """A checkpoint that was read; its arrays stay in the file until `fill`.
 
-    `about` describes the run, as `CheckpointWriter` got it. `facts` are those of the state; None if training has not
-    started.
+    `about` describes the run, as `CheckpointWriter` got it. `facts` are those of the state.
     """
 
-    def __init__(self, path: Path, about: dict[str, Any], facts: dict[str, Any] | None) -> None:
+    def __init__(self, path: Path, about: dict[str, Any], facts: dict[str, Any]) -> None:
         self.path = path
         self.about = about
         self.facts = facts
@@ -85,7 +84,7 @@ class Checkpoint:
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
     """Return the `Checkpoint` in a file, or None if there is no such file; ModelFolderError if it is damaged."""
-    checkpoint = Checkpoint(path, {}, None)
+    checkpoint = Checkpoint(path, {}, {})
     if path.exists() and not path.is_file():
         # Opening a named pipe would wait forever.
         raise checkpoint.damaged()
@@ -95,7 +94,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
             if not is_plain(content):
                 raise ValueError("a number is not finite, or a text not printable")
             checkpoint.about = dict(content["about"])
-            checkpoint.facts = content["state"]
+            checkpoint.facts = dict(content["state"])
     except (FileNotFoundError, NotADirectoryError):
         return None
     return checkpoint
@@ -106,8 +105,7 @@ class CheckpointWriter:
 
     A checkpoint is written at the end of an epoch, unless writing would take more than 1/`TIME_RATIO` of the time;
     within an epoch every `interval` seconds; and when a signal waits for the end of a step. If the interval is 0, there
-    are none. The training loop sets `resume_from` to None. `has_state` says whether there is a checkpoint with a state,
-    written or to resume from.
+    are none. The training loop sets `resume_from` to None.
     """
 
     def __init__(
@@ -115,7 +113,6 @@ class CheckpointWriter:
     ) -> None:
         self.path = path
         self.resume_from = resume_from
-        self.has_state = resume_from is not None
         self._about = about
         self._interval = interval
         self._last = time.monotonic()
@@ -133,19 +130,17 @@ class CheckpointWriter:
             self.save(state())
         raise_pending_signal()
 
-    def save(self, state: TrainingState | None = None) -> None:
-        """Write a checkpoint now; without a `TrainingState` it holds only the description of the run."""
+    def save(self, state: TrainingState) -> None:
+        """Write a checkpoint now."""
         start = time.monotonic()
-        content = {"about": self._about, "state": None if state is None else state.facts}
+        content = {"about": self._about, "state": state.facts}
         with atomic_write(self.path) as stream, _new_archive(stream) as archive:
-            for name, array in ({} if state is None else state.arrays).items():
+            for name, array in state.arrays.items():
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     write_array(member, array)
             archive.writestr(zipfile.ZipInfo(FACTS), json.dumps(content))
-        if state is not None:
-            self.has_state = True
-            self._last = time.monotonic()
-            self._duration = self._last - start
+        self._last = time.monotonic()
+        self._duration = self._last - start
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:

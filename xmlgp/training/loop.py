@@ -126,7 +126,7 @@ class Loop(Generic[InferenceT]):
         return TrainingState(facts | self._facts, arrays)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        facts = checkpoint.facts or {}
+        facts = checkpoint.facts
         random = self.inference.random
         with checkpoint.checked():
             self._check_place(facts)

@@ -151,7 +151,7 @@ def _train_twice(
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:
         with resume_from.checked():
-            state = resume_from.facts or {}
+            state = resume_from.facts
             rate = float(state["learning_rate"])
             failure = state["first_failure"]
     while True:
