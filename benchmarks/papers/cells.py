@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from xmlgp.data.catalogue import Entry
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.formats import LIBSVM, read_dataset
-from xmlgp.data.libsvm_format import resize_features
+from xmlgp.data.formats import LIBSVM, fitted, read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import MAX_HEADER_BYTES
 from xmlgp.features.inputs import Inputs
@@ -295,4 +294,4 @@ def _read_data(cell: Cell) -> tuple[Dataset, Dataset]:
         return data.rows(train), data.rows(test)
     test, form = read_dataset(locate(cell.folder, "test"))
     # A libsvm file has only as many features as occur in it.
-    return data, resize_features(test, data.D) if form == LIBSVM else test
+    return data, fitted(test, data.D, 1, cell.dataset) if form == LIBSVM else test

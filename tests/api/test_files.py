@@ -169,12 +169,8 @@ def test_names_beside_rows_follow_those_of_the_model(rows):
     words, topics = [*WORDS, "new word", " "], [*TOPICS, "new topic"]
     path = rows(D + 2, K + 1, words, topics)
     assert read_more(path, OF_ROWS, D, K).names == Names(topics, words)
-    found = read_more(path, OF_TEXT, D, K).names
-    assert found[:2] == (topics, words)
-    assert found.vectorizer.words == words
-    assert (found.vectorizer.analysis, found.vectorizer.columns) == (Analysis("word", 1, 2), COLUMNS)
-    assert found.vectorizer.features(["new word"]).sparse.indices.tolist() == [D]
-    assert len(OF_TEXT.vectorizer.words) == len(WORDS) == D
+    reason = "the points have 27 features, but the model has 25 words; it learns new words from text"
+    assert refusal(path, OF_TEXT, D, K) == f"{path}: {reason}"
 
 
 @pytest.mark.parametrize("more", [0, 2])
@@ -201,21 +197,12 @@ def test_more_features_or_labels_need_names_if_the_model_has_them(rows, sizes, c
     reason = f"the points have {count}, but the model has names for {known}; those of all must be in {name} beside"
     assert refusal(path, OF_ROWS, D, K) == f"{path}: {reason} the file"
     with open(path, "rb") as stream, standard_input(stream.read()):
-        assert refusal("-", OF_TEXT, D, K) == f"-: {reason} the file"
+        assert refusal("-", OF_ROWS, D, K) == f"-: {reason} the file"
 
 
 def test_names_are_not_used_if_the_model_has_none(rows):
     path = rows(D + 1, K + 1, [*WORDS, "new"], [*TOPICS, "new"])
     assert read_more(path, Names(TOPICS), D, K).names == Names([*TOPICS, "new"])
-
-
-@pytest.mark.parametrize("new", [["word 3"], ["new", "new"]], ids=str)
-def test_words_of_a_model_of_text_are_unique(rows, new):
-    path = rows(D + len(new), K, WORDS + new)
-    reason = "the model has one of the new words already"
-    assert refusal(path, OF_TEXT, D, K) == f"{os.path.join(os.path.dirname(path), FEATURES)}: {reason}"
-    # Without text they are free.
-    assert read_more(path, OF_ROWS, D, K).names.features == WORDS + new
 
 
 # Text

@@ -1,18 +1,16 @@
 """The layouts in which the Extreme Classification Repository and LIBSVM distribute data, through the commands."""
 
-import gzip
 import json
 
 import numpy as np
 import pytest
 
 from tests.cli.command import SMALL, run, said
-from tests.data.test_two_files import as_two_files
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 
 SCORES = "3 2\n0:0.9 1:0.5\n1:0.8\n1:0.1\n"
-TRUTH = "3 2\n0:1.0 1:1.0\n1:1.0\n\n"
+TRUTH = "3 1 2\n0,1\n1\n \n"
 RANKED = "a.scores ranks the labels of each point"
 WITHOUT_PSP = "Without training data there are no propensity-scored measures"
 
@@ -51,93 +49,74 @@ def test_all_layouts_train_the_same_model():
     dataset = small_dataset()
     # Blank lines are no points of libsvm.
     dataset = dataset.rows(np.diff(dataset.features.sparse.indptr) > 0)
-    features, labels = as_two_files(dataset)
-    write_dataset("one.txt", dataset)
-    write(trn_X_Xf__txt=features, trn_X_Y__txt__gz=gzip.compress(labels), rows__svm=as_svm(dataset))
-    folder = ok("train", ".", "m1", *SMALL)
-    assert "not used" not in folder.stderr
-    for number, data in enumerate(["one.txt", "trn_X_Xf.txt", "trn_X_Y.txt.gz", "rows.svm"], 2):
-        noted = ok("train", data, f"m{number}", *SMALL).stderr
-        assert ("rows.svm: labels are the numbers as they are; features count from 1" in noted) == (data == "rows.svm")
-    expected = ok("predict", "m1", "one.txt", "-k", "3").stdout
-    for model in "m2", "m3", "m4", "m5":
-        for data in "one.txt", "trn_X_Xf.txt", "rows.svm":
+    write_dataset("train.txt", dataset)
+    write(rows__svm=as_svm(dataset))
+    assert ok("train", ".", "m1", *SMALL).stderr.count("labels are the numbers as they are") == 0
+    noted = ok("train", "rows.svm", "m2", *SMALL).stderr
+    assert "rows.svm: labels are the numbers as they are; features count from 1" in noted
+    expected = ok("predict", "m1", "train.txt", "-k", "3").stdout
+    for model in "m1", "m2":
+        for data in "train.txt", "rows.svm":
             assert ok("predict", model, data, "-k", "3").stdout == expected
     write(a__scores=expected)
-    measures = [
-        ok("evaluate", "a.scores", data, "--train", data).stdout for data in ("one.txt", "rows.svm", "trn_X_Xf.txt")
-    ]
-    assert measures[0] == measures[1] == measures[2]
-    # Without features, D cannot be that of a data set in the catalogue.
-    write(tst_X_Y__txt=labels)
-    assert ok("evaluate", "a.scores", "tst_X_Y.txt", "--train", "tst_X_Y.txt").stdout == measures[0]
+    measures = [ok("evaluate", "a.scores", data, "--train", data).stdout for data in ("train.txt", "rows.svm")]
+    assert measures[0] == measures[1]
 
 
-def test_points_to_predict_need_features_only():
+def test_features_alone_are_refused():
+    write(trn_X_Xf__txt="3 4\n0:1.0 3:2.5\n1:0.5\n2:1.0\n")
+    reason = "the first line must be three nonnegative integers `N D K`, not '3 4'; docs/data-formats.md joins"
+    assert said(run("train", "trn_X_Xf.txt", "model")).startswith(f"trn_X_Xf.txt:1: {reason}")
+
+
+def test_names_beside_rows():
     dataset = small_dataset()
-    features, _ = as_two_files(dataset)
     write_dataset("train.txt", dataset)
-    write(new_X_Xf__txt=features)
-    ok("train", "train.txt", "model", *SMALL)
-    result = ok("predict", "model", "new_X_Xf.txt", "-k", "3")
-    assert result.stdout == ok("predict", "model", "train.txt", "-k", "3").stdout
-    assert result.stderr == ""
-    text = "new_X_Xf.txt:1: this file has features alone; the labels must be in new_X_Y.txt beside it"
-    assert said(run("report", "model", "new_X_Xf.txt", "-o", "r.html")) == text
-    assert said(run("train", "new_X_Xf.txt", "other")) == text
-
-
-def test_names_of_the_repository():
-    dataset = small_dataset()
-    features, labels = as_two_files(dataset)
     names = "".join(f"title {number}\n" for number in range(dataset.K))
-    words = "".join(f"word{number}\n" for number in range(dataset.D))
-    write(trn_X_Xf__txt=features, trn_X_Y__txt=labels, Yf__txt=names, Xf__txt=words)
+    write(labels__txt=names, features__txt="".join(f"word{number}\n" for number in range(dataset.D)))
     ok("train", ".", "model", *SMALL)
-    written = ok("predict", "model", "trn_X_Xf.txt", "-k", "2", "--format", "jsonl").stdout
+    written = ok("predict", "model", "train.txt", "-k", "2", "--format", "jsonl").stdout
     first = json.loads(written.splitlines()[0])["labels"]
     assert {label["label"].split()[0] for label in first} == {"title"}
-    write(a__jsonl=written, b__scores=ok("predict", "model", "trn_X_Xf.txt", "-k", "2", "--format", "scores").stdout)
+    write(a__jsonl=written, b__scores=ok("predict", "model", "train.txt", "-k", "2", "--format", "scores").stdout)
     (by_name, by_number) = (
-        ok("evaluate", name, "trn_X_Y.txt", "--train", ".").stdout for name in ("a.jsonl", "b.scores")
+        ok("evaluate", name, "train.txt", "--train", ".").stdout for name in ("a.jsonl", "b.scores")
     )
     assert by_name == by_number
     # Pairs of points and labels are those of the data, also where labels have names.
     rows, columns = dataset.labels.nonzero()
     write(pairs__txt="".join(f"{row} {column}\n" for row, column in zip(rows[:40], columns[:40], strict=True)))
     left_out = [
-        ok("evaluate", name, "trn_X_Y.txt", "--filter-labels", "pairs.txt").stdout for name in ("a.jsonl", "b.scores")
+        ok("evaluate", name, "train.txt", "--filter-labels", "pairs.txt").stdout for name in ("a.jsonl", "b.scores")
     ]
     assert left_out[0] == left_out[1] != by_name
-    write(Xf__txt=words.replace("word3", "wört").encode("latin-1"))
+    write(labels__txt=names + "one more\n")
     noted = ok("train", ".", "other", *SMALL).stderr
-    assert "names of features are not used: Xf.txt:4: byte 0xf6 at byte 2 of the line is not UTF-8" in noted
-    assert ok("predict", "other", "trn_X_Xf.txt", "-k", "2", "--format", "jsonl").stdout == written
-    write(Yf__txt=names + "one more\n")
-    noted = ok("train", ".", "other", *SMALL).stderr
-    assert f"names are not used: Yf.txt:{dataset.K + 1}: the file has more names than the {dataset.K} labels" in noted
+    assert (
+        f"names are not used: labels.txt:{dataset.K + 1}: the file has more names than the {dataset.K} labels" in noted
+    )
 
 
 def test_pairs_of_points_and_labels_are_left_out():
-    write(a__scores=SCORES, tst_X_Y__txt=TRUTH, filter_labels_test__txt="0 0\n2 1\n1 0\n")
+    write(a__scores=SCORES, test__txt=TRUTH, filter_labels_test__txt="0 0\n2 1\n1 0\n")
     note = "filter_labels_test.txt is not used; --filter-labels FILE leaves out such pairs of a point and a label"
-    assert note in ok("evaluate", "a.scores", "tst_X_Y.txt", "-k", "1").stderr.splitlines()
-    result = ok("evaluate", "a.scores", "tst_X_Y.txt", "-k", "2", "--filter-labels", "filter_labels_test.txt", "--auc")
+    assert note in ok("evaluate", "a.scores", "test.txt", "-k", "1").stderr.splitlines()
+    result = ok("evaluate", "a.scores", "test.txt", "-k", "2", "--filter-labels", "filter_labels_test.txt", "--auc")
     assert note not in result.stderr
     left_out = "filter_labels_test.txt: left out 2 scores and 1 true label"
     assert left_out in result.stderr.splitlines()
     # As if the files had neither.
-    write(b__scores="3 2\n1:0.5\n1:0.8\n\n", truth_X_Y__txt="3 2\n1:1\n1:1\n\n")
-    assert result.stdout == ok("evaluate", "b.scores", "truth_X_Y.txt", "-k", "2", "--auc").stdout
-    assigned = ok("evaluate", "a.scores", "tst_X_Y.txt", "--assigned", "--filter-labels", "filter_labels_test.txt")
-    assert assigned.stdout == ok("evaluate", "b.scores", "truth_X_Y.txt", "--assigned").stdout
+    write(b__scores="3 2\n1:0.5\n1:0.8\n\n", truth__txt="3 1 2\n1\n1\n \n")
+    assert result.stdout == ok("evaluate", "b.scores", "truth.txt", "-k", "2", "--auc").stdout
+    assigned = ok("evaluate", "a.scores", "test.txt", "--assigned", "--filter-labels", "filter_labels_test.txt")
+    assert assigned.stdout == ok("evaluate", "b.scores", "truth.txt", "--assigned").stdout
     for content, reason in (
         ("3 1\n", "point 3 is not below 3, the number of points"),
-        ("0:1\n", "'0:1' is not a pair of"),
+        ("0:1\n", "this is not a list of pairs of a point and a label"),
     ):
         write(filter_labels_test__txt=content)
-        result = run("evaluate", "a.scores", "tst_X_Y.txt", "--filter-labels", "filter_labels_test.txt")
-        assert said(result).startswith(f"filter_labels_test.txt:1: {reason}")
+        result = run("evaluate", "a.scores", "test.txt", "--filter-labels", "filter_labels_test.txt")
+        assert said(result).startswith(f"filter_labels_test.txt: {reason}")
 
 
 def test_pairs_of_a_corpus_whose_labels_are_numbers():
@@ -156,22 +135,6 @@ def test_pairs_of_a_corpus_whose_labels_are_numbers():
     write(names__jsonl='{"text": "a", "labels": ["x"]}\n{"text": "a", "labels": ["y"]}\n')
     result = run("evaluate", "named.jsonl", "names.jsonl", "--filter-labels", "pairs.txt")
     assert said(result) == reason
-
-
-def test_what_is_not_used_is_noted():
-    dataset = small_dataset()
-    write_dataset("bibtex_data.txt", dataset)
-    write(
-        Bibtex_trSplit__txt="1 2\n",
-        other_trSplit__txt="1 2\n",
-        trn_filter_labels__txt="0 1\n",
-        filter_labels_test__txt="0 1\n",
-    )
-    notes = ok("train", "bibtex_data.txt", "model", *SMALL).stderr.splitlines()
-    assert notes[:2] == [
-        "Bibtex_trSplit.txt is not used: all points of bibtex_data.txt are for training",
-        "trn_filter_labels.txt is not used: its pairs of a point and a label stay in the training data",
-    ]
 
 
 def test_true_labels_beyond_those_of_scores_count_as_missed():

@@ -13,7 +13,6 @@ import pytest
 from tests.cli.command import SMALL, run, said
 from tests.cli.disk import failing_disk
 from tests.cli.texts import as_json, documents
-from tests.data.test_two_files import as_two_files
 from tests.problems import small_dataset
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.formats import read_dataset
@@ -84,17 +83,6 @@ def test_rows_go_with_their_names(compressed):
     assert test.fingerprint == dataset.rows(slice(train.N, None)).fingerprint
     content = Path(files[0]).read_bytes()
     assert (gzip.decompress(content) if compressed else content).startswith(b"%d " % train.N)
-
-
-def test_both_files_of_features_and_labels_are_divided():
-    dataset = small_dataset()
-    for name, content in zip(("trn_X_Xf.txt", "trn_X_Y.txt"), as_two_files(dataset), strict=True):
-        Path(name).write_bytes(content)
-    files, _ = split("trn_X_Xf.txt", "out")
-    assert files == [f"out/{part}_X_{kind}.txt" for kind in ("Xf", "Y") for part in ("trn", "tst")]
-    parts = [read_dataset(f"out/{part}_X_Xf.txt")[0] for part in ("trn", "tst")]
-    assert sum(part.N for part in parts) == dataset.N
-    assert sum(part.labels.nnz for part in parts) == dataset.labels.nnz
 
 
 def test_documents_of_a_group_stay_together():

@@ -35,9 +35,10 @@ BINARY = {
     "zstd": (b"\x28\xb5\x2f\xfd\0\0", "`unzstd` decompresses it"),
     "gzip twice": (gzip.compress(gzip.compress(b"abc")), "`gunzip` decompresses it once"),
     "pickle": (b"\x80\x04\x95\0\0\0\0\0\0\0" * 2, "this is a binary file, not text"),
-    "npy": (saved(), "docs/text.md and docs/data-formats.md"),
-    "utf-16": ("text,labels\n".encode("utf-16-le"), "--encoding utf-16-le reads it"),
-    "big endian": ("text,labels\n".encode("utf-16-be"), "--encoding utf-16-be reads it"),
+    "npy": (saved(), "this is a binary file, not text; if it is UTF-16, --encoding utf-16 reads"),
+    "utf-16": ("text,labels\n".encode("utf-16-le"), "--encoding utf-16 reads a corpus"),
+    "with a byte order mark": ("text,labels\n".encode("utf-16"), "UTF-16; --encoding utf-16 reads a corpus"),
+    "big endian": ("text,labels\n".encode("utf-16-be"), "--encoding utf-16 reads a corpus"),
 }
 
 
@@ -57,7 +58,7 @@ def test_a_binary_file_is_refused(tmp_path, name):
         (b"text\x07 with a bell\n" * 8, None),
         ("žluťoučký kůň".encode(), None),
         (bytes(range(128, 256)), "latin-1"),
-        ("text".encode("utf-16"), None),
+        ("text".encode("utf-16"), "utf-16"),
         ("text".encode("utf-16-le"), "UTF-16LE"),
     ],
 )

@@ -45,8 +45,8 @@ def test_content_determines_the_format(tmp_path, content, format_):
 @pytest.mark.parametrize("path", ["a", "a.gz", "-"])
 def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, path):
     for content, line, reason in (
-        (b"1 1 1\n0 1:1\n", 2, "feature '1' is not"),
-        (b"2 1:1\n", 1, "label 2 is not one of"),
+        (b"1 1 1\n0 1:1\n", 2, "feature '1' is not below 1"),
+        (b"2 1:1\n", 1, "the label is not one of"),
     ):
         (tmp_path / "a").write_bytes(content)
         (tmp_path / "a.gz").write_bytes(gzip.compress(content))
@@ -65,8 +65,7 @@ def test_columns_by_claim_are_refused(tmp_path, name, line):
 def test_blocks_of_the_repository_format_are_unchanged():
     header, blocks = read_blocks(LineReader(io.BytesIO(REPOSITORY_CONTENT), "a"), 77, note=pytest.fail)
     assert header == (3, 3, 1)
-    ((line, dataset),) = blocks
-    assert line == 2
+    (dataset,) = blocks
     assert_expected(dataset)
 
 
@@ -77,9 +76,9 @@ def test_blocks_of_the_repository_format_are_unchanged():
 def test_libsvm_points_get_the_features_of_the_model(D, warnings):
     reported = []
     header, blocks = read_blocks(LineReader(io.BytesIO(LIBSVM_CONTENT), "a"), D, note=reported.append)
-    ((line, dataset),) = blocks
+    (dataset,) = blocks
     assert header == (3, D, 1)
-    assert (dataset.D, dataset.K, line) == (D, 1, 1)
+    assert (dataset.D, dataset.K) == (D, 1)
     width = min(D, 3)
     np.testing.assert_array_equal(dataset.features.sparse.toarray()[:, :width], np.array(X)[:, :width])
     assert not dataset.features.sparse[:, width:].nnz

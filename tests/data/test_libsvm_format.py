@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from xmlgp.data import lines
-from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points, resize_features
+from xmlgp.data.formats import fitted
+from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError
 
@@ -66,7 +67,7 @@ def test_all_features_of_the_format():
         b" \t \n"
         b"-1\n"
         b"  1.0\t2:+4.\t\r\n"
-        b"1e0 1:1 02:1e-60 5:1\n"
+        b"1 1:1 02:1e-60 5:1\n"
         b"-1.0 #\n"
     )
     expected = np.zeros((5, 7), np.float32)
@@ -87,35 +88,35 @@ def test_labels():
         assert read(content).labels.toarray()[:, 0].tolist() == positive
 
 
-def test_resize_features():
+def test_points_are_fitted_to_the_features_of_a_model():
     dataset = read(b"1 1:1 3:3\n-1 2:2\n")
-    fewer, more = resize_features(dataset, 2), resize_features(dataset, 5)
+    fewer, more = fitted(dataset, 2, 1, "x"), fitted(dataset, 5, 1, "x")
     assert_equal(fewer, [[1, 0], [0, 2]], [True, False])
     assert_equal(more, [[1, 0, 3, 0, 0], [0, 2, 0, 0, 0]], [True, False])
-    assert_equal(resize_features(dataset, 0), np.empty((2, 0)), [True, False])
+    assert_equal(fitted(dataset, 0, 1, "x"), np.empty((2, 0)), [True, False])
 
 
 #: A malformed line, and a part of the message.
 MALFORMED = {
-    "unknown label": ("2 1:1", "label 2 is not one of -1, +1, 0, 1"),
-    "label nan": ("nan 1:1", "'nan' is not a label"),
+    "unknown label": ("2 1:1", "the label is not one of -1, +1, 0, 1"),
+    "label nan": ("nan 1:1", "'nan' is not a list of labels"),
     "label of the other pair": ("0 1:1", "labels must be either -1 and +1 or 0 and 1"),
     "no label": ("1:1 2:1", "a line needs one label"),
     "index 0": (
         "1 0:1 1:1",
         "features start at 1, not 0 (in scikit-learn, use dump_svmlight_file with zero_based=False)",
     ),
-    "a negative index": ("1 -3:1", "'-3' is not a feature"),
+    "a negative index": ("1 -3:1", "'-3:1' is not a feature:value pair"),
     "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is not below 10000001"),
     "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'{MAX_FEATURES + 1}' is not below"),
     "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is not below"),
     "duplicate index": ("1 3:1 3:1", "feature 3 occurs twice"),
     "no pair": ("1 3", "'3' is not a feature:value pair"),
-    "nan": ("1 3:nan", "'nan' is not a finite decimal number"),
+    "nan": ("1 3:nan", "'3:nan' is not a feature:value pair of a number from 0 and a finite decimal number"),
     "a value beyond float32": ("1 3:3.4028235677973366e38", "the value of feature 3 is too large for a 32-bit"),
-    "query id": ("1 qid:3 4:1", "qid is not supported for binary data"),
-    "a null byte": ("1 3:1\0 4:1", "'1\\x00' is not a finite decimal"),
-    "carriage return alone": ("1 3:1\r1 4:1", "'1\\r1' is not a finite decimal"),
+    "query id": ("1 qid:3 4:1", "'qid:3' is not a feature:value pair"),
+    "a null byte": ("1 3:1\0 4:1", "'3:1\\x00' is not a feature:value pair"),
+    "carriage return alone": ("1 3:1\r1 4:1", "'3:1\\r1' is not a feature:value pair"),
 }
 
 
@@ -141,7 +142,7 @@ def test_malformed_file_is_reported_with_its_line(monkeypatch, name):
         (b"# nothing\n", "2: the file has no points"),
         (b"#\n\n \n", "4: the file has no points"),
         (b"1 1:1\n-1 1:1", "2: the file ends within this line"),
-        (b"1 1:1\n7 1:1\n", "2: label 7 is not one of"),
+        (b"1 1:1\n7 1:1\n", "2: the label is not one of"),
     ],
 )
 def test_incomplete_file_is_refused(content, reason):
@@ -213,7 +214,7 @@ def test_several_labels_are_read_as_by_scikit_learn(monkeypatch, name, block):
 
 
 def test_several_labels_in_any_order_with_zeros_and_blank_lines():
-    content = b"2,1 3:1 1:2 2:0\n\n \n1 1:1\n\n \t"
+    content = b"2,1 3:1 1:2 2:0\n\n \n1 1:1\n\n \t\n"
     X, y = read_several(content, FROM_1, "2 blank lines or comments between points are no points")
     assert X.tolist() == [[2, 0, 1], [1, 0, 0]]
     assert y.tolist() == [[False, True, True], [False, True, False]]
@@ -230,14 +231,14 @@ def test_one_label_a_line_is_a_number_where_that_is_known():
     ("line", "reason"),
     [
         ("-1 1:1", "label -1 is not a number from 0 to 10000000"),
-        ("1.5 1:1", "label 1.5 is not a number"),
-        ("1,,2 1:1", "a label is missing"),
-        ("1,x 1:1", "'x' is not a label"),
-        ("10000001 1:1", "label 10000001 is not a number from 0 to 10000000"),
+        ("1.5 1:1", "'1.5' is not a list of labels"),
+        ("1,,2 1:1", "',2' is not a list of labels"),
+        ("1,x 1:1", "'x' is not a list of labels"),
+        ("10000001 1:1", "label '10000001' is not below 10000001, as many as are supported"),
         ("1,2,1 1:1", "label 1 occurs twice"),
         ("1 2:1 1:1 2:3", "feature 2 occurs twice"),
         ("1 10000001:1", "feature '10000001' is not below 10000001"),
-        ("1 1:nan", "'nan' is not a finite decimal number"),
+        ("1 1:nan", "'1:nan' is not a feature:value pair"),
         ("1 x", "'x' is not a feature:value pair"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xmlgp.data.locate import files_read, locate, other_part, part_of
+from xmlgp.data.locate import locate
 from xmlgp.runtime.errors import XmlgpError
 
 
@@ -23,68 +23,30 @@ def test_folder_without_the_file_is_reported(tmp_path):
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "train")
     assert str(caught.value) == (
-        f"{tmp_path}: this folder contains no train.txt, train.svm, trn_X_Xf.txt, *.train.svm or other *.svm, "
-        "with or without .gz, and no documents NAME.txt with labels in NAME.tsv or NAME.key"
+        f"{tmp_path}: this folder contains no train file such as train.txt, train.svm or train.csv, "
+        "and no documents NAME.txt with labels in NAME.tsv or NAME.key; name the file"
     )
-
-
-def test_labels_alone_lead_to_the_features_beside_them(tmp_path):
-    for name in "trn_X_Y.txt", "trn_X_Xf.txt.gz", "tst_X_Y.txt", "a_lbl_mat.txt.gz", "a_ft_mat.txt", "X_Y.txt":
-        (tmp_path / name).touch()
-    for name, expected in (
-        ("trn_X_Y.txt", "trn_X_Xf.txt.gz"),
-        ("tst_X_Y.txt", "tst_X_Y.txt"),
-        ("a_lbl_mat.txt.gz", "a_ft_mat.txt"),
-        ("missing_X_Y.txt", "missing_X_Y.txt"),
-        ("X_Y.txt", "X_Y.txt"),
-    ):
-        assert locate(tmp_path / name, "train") == str(tmp_path / expected)
-    assert [part_of(name) for name in ("a/b_X_Xf.txt", "b_X_Y.txt.gz", "b.txt")] == ["features", "labels", None]
-    assert other_part(tmp_path / "trn_X_Xf.txt.gz") == str(tmp_path / "trn_X_Y.txt")
-    assert other_part(tmp_path / "no_X_Y.txt.gz") is None
-    assert other_part("no_X_Y.txt.gz", missing=True) == "no_X_Xf.txt"
-    assert other_part("b.txt", missing=True) is None
-
-
-def test_files_of_two_parts_are_read(tmp_path):
-    for name in "trn_X_Y.txt", "trn_X_Xf.txt", "Yf.txt", "filter_labels_test.txt", "results.txt":
-        (tmp_path / name).touch()
-    assert {file.name for file in files_read(tmp_path)} == {
-        "trn_X_Y.txt",
-        "trn_X_Xf.txt",
-        "Yf.txt",
-        "filter_labels_test.txt",
-    }
 
 
 #: The files of a folder, and the expected training and test file.
 FOLDERS = [
     ("train.txt test.txt other.txt", "train.txt", "test.txt"),
     ("train.txt.gz", "train.txt.gz", None),
-    ("train.txt train.txt.gz", "train.txt", None),
     ("german.svm", "german.svm", None),
-    ("a8a.svm a8a.svm.gz", "a8a.svm", None),
     ("magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
     ("train.svm test.svm", "train.svm", "test.svm"),
     ("train.svm.gz test.svm.gz magic.train.svm magic.test.svm", "train.svm.gz", "test.svm.gz"),
-    ("train.txt.gz train.svm test.svm test.txt", "train.txt.gz", "test.txt"),
     ("some.svm magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
     ("some.svm some.test.svm", "some.svm", "some.test.svm"),
     ("latest.svm test.svm", "latest.svm", "test.svm"),
     ("test.svm", None, "test.svm"),
     ("notes.md svm some.svm.zip .some.txt", None, None),
     ("train.txt.gz test.txt", "train.txt.gz", "test.txt"),
-    ("a8a.svm.gz a8a.test.svm a8a.test.svm.gz", "a8a.svm.gz", "a8a.test.svm"),
+    ("a8a.svm.gz a8a.test.svm", "a8a.svm.gz", "a8a.test.svm"),
     ("some.txt train.txt.gz", "train.txt.gz", None),
-    ("train.txt train.tsv", "train.txt", None),
     ("articles.txt articles.tsv train.txt labels.txt", "train.txt", None),
     ("articles.txt articles.key vectorizer.json", None, None),
     ("a.txt b.txt", None, "."),
-    ("trn_X_Xf.txt trn_X_Y.txt tst_X_Xf.txt tst_X_Y.txt Yf.txt", "trn_X_Xf.txt", "tst_X_Xf.txt"),
-    ("a_trn_X_Xf.txt.gz a_trn_X_Y.txt.gz test_X_Y.txt", "a_trn_X_Xf.txt.gz", "test_X_Y.txt"),
-    ("trn_ft_mat.txt trn_lbl_mat.txt tst_ft_mat.txt", "trn_ft_mat.txt", "tst_ft_mat.txt"),
-    ("train.txt trn_X_Xf.txt trn_X_Y.txt", "train.txt", None),
-    ("filter_labels_test.txt trn.json.gz", None, None),
     ("train.txt train.json notes.json", "train.txt", None),
     ("some.svm notes.json", "some.svm", None),
     ("vectorizer.json notes.json", None, None),
@@ -106,7 +68,7 @@ def test_files_of_binary_data_sets(tmp_path, names, train, test):
 
 
 SEVERAL = ["b.svm a.svm.gz", "b.train.svm a.train.svm", "a.train.svm.gz b.train.svm c.svm"]
-SEVERAL += ["trn_X_Xf.txt b_trn_X_Xf.txt.gz"]
+SEVERAL += ["train.txt train.txt.gz", "train.svm train.txt", "train.txt train.tsv"]
 
 
 @pytest.mark.parametrize("names", SEVERAL)
@@ -115,5 +77,5 @@ def test_several_candidates_are_reported(tmp_path, names):
         (tmp_path / name).write_text("")
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "train")
-    found = " or ".join(sorted(name.removesuffix(".gz") for name in names.split() if name != "c.svm"))
+    found = " or ".join(sorted(name for name in names.split() if name != "c.svm"))
     assert str(caught.value) == f"{tmp_path}: the train file may be {found}; name the file"

@@ -12,7 +12,8 @@ __all__ = ["Malformed", "read_data"]
 INDEX = rb"[0-9]+"
 DECIMAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 PAIRS = rb"((?:[ \t]+%b:%b)*)[ \t]*" % (INDEX, DECIMAL)
-POINT = re.compile(rb"(%b(?:,%b)*)?%b" % (INDEX, INDEX, PAIRS))
+LABEL = rb"[+-]?[0-9]{1,15}(?:\.0*)?"
+POINT = re.compile(rb"(%b(?:,%b)*)?%b" % (LABEL, LABEL, PAIRS))
 HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*")
 #: Maximum length of the first line with its line end.
 HEADER_BYTES = 200
@@ -63,12 +64,19 @@ def _point(line, D, K):
     match = POINT.fullmatch(line)
     if not match:
         raise ValueError
-    labels = [_index(label, K) for label in (match[1] or b"").split(b",") if label]
+    labels = [_label(label, K) for label in (match[1] or b"").split(b",") if label]
     pairs = [pair.split(b":") for pair in match[2].split()]
     features = [(_index(feature, D), _float32(value)) for feature, value in pairs]
     if len(set(labels)) < len(labels) or len(dict(features)) < len(features):
         raise ValueError
     return set(labels), {feature: value for feature, value in features if value != 0}
+
+
+def _label(text, bound):
+    label = int(float(text))
+    if not 0 <= label < bound:
+        raise ValueError
+    return label
 
 
 def _index(digits, bound):

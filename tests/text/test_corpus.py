@@ -162,7 +162,7 @@ def test_text_of_another_encoding(tmp_path, encoding, name):
     ("encoding", "content", "reason"),
     [
         ("ascii", b"one\tx\ntw\xff\ty\n", "2: this line is not ascii"),
-        ("utf-16", b"one\tx\n", "1: this is not utf-16: it does not start with a byte order mark"),
+        ("utf-16", b"one\tx\n", "1: this is not utf-16: UTF-16 stream does not start with BOM"),
         ("cp932", b"one\tx\ntwo\ty\n\x81\n", "3: this line is not cp932"),
     ],
 )

@@ -118,11 +118,6 @@ REFUSED = {
         "text,labels\ncafé,a\n".encode("cp1252"),
         ":2: byte 0xe9 at byte 4 of the line is not UTF-8; in cp1",
     ),
-    "utf-16": (
-        "a.csv",
-        "text,labels\nx,a\n".encode("utf-16"),
-        ":1: byte 0xff at byte 1 of the line is not UTF-8; in utf-16 ",
-    ),
     "carriage returns": ("a.csv", "text,labels\rx,a\r", ":1: there is a carriage return that ends no line; `tr "),
     "a carriage return in a text": (
         "a.csv",

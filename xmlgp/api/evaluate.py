@@ -195,7 +195,7 @@ def _matchings(
     if filter_labels is not None:
         found = [matching.without(filter_labels, reporter.note) for matching in found]
     elif is_path(source.data):
-        for file in pairs_beside(locate(source.data, "test"), "test"):
+        for file in pairs_beside(locate(source.data, "test")):
             reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
     return found, facts
 

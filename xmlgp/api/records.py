@@ -19,7 +19,7 @@ from xmlgp.api.points import FilePath, Identifier
 from xmlgp.api.source import Source
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
-from xmlgp.data.locate import PART, SHORT, locate, other_part
+from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.plurals import counted
@@ -92,34 +92,29 @@ def copy_records(
 ) -> list[Path]:
     """Copy the records to files in a folder, and return these; note how many for testing are copies of others."""
     files = []
-    for path in filter(None, [records.path, other_part(records.path)]):
-        with (
-            open_input(path, records.encoding) as stream,
-            io.TextIOWrapper(stream, records.encoding, newline="\n") as text,
-        ):
-            lines = text.readlines()
-        if not lines[-1].endswith("\n"):
-            lines[-1] += "\n"
-        bounds = [*(start - 1 for start in records.starts), len(lines)]
-        # Lines without a point follow the point before them.
-        texts = np.array(["".join(lines[start:stop]) for start, stop in pairwise(bounds)], object)
-        head = "".join(lines[: bounds[0]])
-        parts = [texts[~is_test].tolist(), texts[is_test].tolist()]
-        for name, part in zip(_part_names(os.path.basename(path)), parts, strict=True):
-            start = re.sub(r"\d+", str(len(part)), head, count=1) if records.is_declared else head
-            with open_output(folder / name) as output:
-                output.write("".join([start, *part]).encode(records.encoding))
-            files.append(folder / name)
-        copies = sum(map(set(parts[0]).__contains__, parts[1]))
-        if copies and records.is_corpus:
-            have = counted(copies, "document for testing is a copy", "documents for testing are copies")
-            note(f"{path}: {have} of ones for training; --group-column with the column of texts keeps them together")
+    path = records.path
+    with open_input(path, records.encoding) as stream, io.TextIOWrapper(stream, records.encoding, newline="\n") as text:
+        lines = text.readlines()
+    if not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    bounds = [*(start - 1 for start in records.starts), len(lines)]
+    # Lines without a point follow the point before them.
+    texts = np.array(["".join(lines[start:stop]) for start, stop in pairwise(bounds)], object)
+    head = "".join(lines[: bounds[0]])
+    parts = [texts[~is_test].tolist(), texts[is_test].tolist()]
+    for name, part in zip(_part_names(os.path.basename(path)), parts, strict=True):
+        start = re.sub(r"\d+", str(len(part)), head, count=1) if records.is_declared else head
+        with open_output(folder / name) as output:
+            output.write("".join([start, *part]).encode(records.encoding))
+        files.append(folder / name)
+    copies = sum(map(set(parts[0]).__contains__, parts[1]))
+    if copies and records.is_corpus:
+        have = counted(copies, "document for testing is a copy", "documents for testing are copies")
+        note(f"{path}: {have} of ones for training; --group-column with the column of texts keeps them together")
     return files
 
 
 def _part_names(name: str) -> list[str]:
     """Return the names of the files for training and for testing that are copied from a file."""
-    if match := PART.fullmatch(name):
-        return [SHORT[part] + name[match.start("ending") :] for part in ("train", "test")]
     ending = re.search(ENDING, name)
     return [part + (ending[0] if ending and ending[0] else ".txt") for part in ("train", "test")]

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
-from xmlgp.data import formats
 from xmlgp.data.dataset import Dataset, check_sizes
 from xmlgp.data.dense_files import DenseRows
-from xmlgp.data.formats import LIBSVM, MULTILABEL, fitted, read_blocks, read_rows
+from xmlgp.data.formats import MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
 from xmlgp.data.lines import LineReader
-from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.runtime.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, names_file, read_names
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 
 __all__ = ["RowsFile"]
 
@@ -40,20 +38,19 @@ class RowsFile:
         """
         several = model.K > 1 if model.K else None
         dataset, data_format = read_rows(self.reader, self._progress, several, self._note)
-        if model.K and data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
+        if model.K and data_format != REPOSITORY:  # which alone declares its sizes
             dataset = fitted(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
         if not model.K:
             return TrainingData(dataset, data_format, beside)
         check_sizes(dataset, model.D, model.K, self.path)
         self._check_names(beside, model.names)
+        vectorizer = model.names.vectorizer
+        if vectorizer and dataset.D > model.D:
+            reason = f"the points have {dataset.D} features, but the model has {model.D} words"
+            raise SettingsError(f"{self.path}: {reason}; it learns new words from text")
         features = self._more_names(FEATURES, model.names.features, beside.features, dataset.D)
         labels = self._more_names(LABELS, model.names.labels, beside.labels, dataset.K)
-        vectorizer = model.names.vectorizer
-        if vectorizer and features and dataset.D > model.D:
-            if len(set(features)) < len(features):
-                raise SettingsError(f"{names_file(self._folder, FEATURES)}: the model has one of the new words already")
-            vectorizer = WordCounts(vectorizer.analysis, features, vectorizer.columns)
         return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
     def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
@@ -69,8 +66,9 @@ class RowsFile:
 
     def labels(self, several: bool | None) -> LabelledPoints:
         """Return the labels of the points."""
-        matrix, D, is_open = formats.read_labels(self.reader, self._progress, several, self._note)
-        return LabelledPoints(matrix, self._names_beside(None, matrix.shape[1]).labels, None, D, is_open)
+        dataset, data_format = read_rows(self.reader, self._progress, several, self._note)
+        names = self._names_beside(None, dataset.K).labels
+        return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
 
     def _names_beside(self, D: int | None, K: int) -> Names:
         """Return the `Names` beside the points, those of labels only if D is None."""
@@ -82,9 +80,6 @@ class RowsFile:
             # Without a vectorizer, files of these names may be something else.
             if (self._folder / VECTORIZER).is_file():
                 raise
-            if isinstance(error, DataFormatError) and error.path == str(names_file(self._folder, FEATURES)):
-                self._note(f"names of features are not used: {error}")
-                return read_names(self._folder, None, K)
             self._note(f"names are not used: {error}")
             return Names()
 
@@ -93,9 +88,10 @@ class RowsFile:
         for name, ours, theirs in ((FEATURES, beside.features, model.features), (LABELS, beside.labels, model.labels)):
             for number, (new, old) in enumerate(zip(ours or (), theirs or (), strict=False)):
                 if new != old:
-                    where = f"{names_file(self._folder, name)}:{number + 1}"
                     reason = f"{excerpt(new)} is {excerpt(old)} in the model"
-                    raise SettingsError(f"{where}: {reason}; number words and labels as its training data do")
+                    raise SettingsError(
+                        f"{self._folder / name}:{number + 1}: {reason}; number words and labels as its training data do"
+                    )
 
     def _more_names(self, name: str, known: list[str] | None, beside: list[str] | None, count: int) -> list[str] | None:
         """Return `count` names, first those of the model; the file called `name` has those `beside` the points."""
@@ -107,9 +103,9 @@ class RowsFile:
         return beside
 
 
-def _numbered(blocks: Iterable[tuple[int, Dataset]]) -> Iterator[Block]:
+def _numbered(blocks: Iterable[Dataset]) -> Iterator[Block]:
     """Yield blocks of points, in place of each with the number of its first line."""
     first = 1
-    for _, points in blocks:
+    for points in blocks:
         yield Block(first, points)
         first += points.N

@@ -15,9 +15,8 @@ from xmlgp.api.rows import RowsFile
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows, read_dense
 from xmlgp.data.formats import is_rows
-from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.lines import LineReader
-from xmlgp.data.locate import locate, splits_beside
+from xmlgp.data.locate import locate
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -143,7 +142,7 @@ class Source:
         analysis.check()
         source, rows = self.without_dense()
         with source._open("train", model, reporter) as points:
-            source._check_training_file(model.folder if model else folder, reporter)
+            source._check_training_file(model.folder if model else folder)
             if not points.is_text and analysis != Analysis():
                 advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
                 raise SettingsError(f"{self.title}: these are rows of numbers; {advice}")
@@ -220,17 +219,13 @@ class Source:
             return False
         first = reader.peek_line()
         # To a model of text, an empty file is a corpus without documents.
-        return not is_rows(reader.path, first, model is not None) if first else model is not None
+        return not is_rows(first, model is not None) if first else model is not None
 
-    def _check_training_file(self, folder: FilePath | None, reporter: Reporter) -> None:
-        """Note files beside the training file that are not used; UsageError if it is in the model's `folder`."""
+    def _check_training_file(self, folder: FilePath | None) -> None:
+        """Raise UsageError if the training file is in the model's `folder`."""
         if not is_path(self.data):
             return
         file = locate(os.fspath(self.data), "train")
-        for split in splits_beside(file):
-            reporter.note(f"{split} is not used: all points of {file} are for training")
-        for pairs in pairs_beside(file, "train"):
-            reporter.note(f"{pairs} is not used: its pairs of a point and a label stay in the training data")
         data_folder = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
         are_folders = folder is not None and file != "-" and os.path.isdir(folder) and os.path.isdir(data_folder)
         if folder is not None and are_folders and os.path.samefile(data_folder, folder):

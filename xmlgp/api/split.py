@@ -17,7 +17,7 @@ from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, names_file
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 
 __all__ = ["split"]
 
@@ -79,7 +79,7 @@ def split(
             copies = copy_records(records, is_test, staged, reporter.note)
             if not records.is_corpus:
                 beside = os.path.dirname(records.path) or os.curdir
-                names = [names_file(beside, FEATURES), names_file(beside, LABELS), Path(beside, VECTORIZER)]
+                names = [Path(beside, name) for name in (FEATURES, LABELS, VECTORIZER)]
                 copies += [Path(shutil.copy(file, staged)) for file in names if file.is_file()]
             files = [folder / copy.name for copy in copies]
             check_outputs(files, source.inputs)

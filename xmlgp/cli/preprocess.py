@@ -44,8 +44,8 @@ def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **op
       xmlgp preprocess tickets.csv models/tickets
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
 
-    Rows of numbers are in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt)
-    or in libsvm format, perhaps compressed, or - for standard input; a folder has train.txt, trn_X_Xf.txt or one *.svm.
+    Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format, perhaps compressed,
+    or - for standard input; a folder has train.txt or one *.svm.
     A model without inducing inputs needs the weights only.
 
     A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with

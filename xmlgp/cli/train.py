@@ -67,8 +67,8 @@ def train(data: str, model: str, cluster: Cluster, reporter: Reporter, no_resume
       xmlgp train news.jsonl models/news --stop-words english
       xmlgp train data/bibtex models/bibtex --recipe s-LINEAR
 
-    Rows of numbers are in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt)
-    or in libsvm format, perhaps compressed, or - for standard input; a folder has train.txt, trn_X_Xf.txt or one *.svm.
+    Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format, perhaps compressed,
+    or - for standard input; a folder has train.txt or one *.svm.
 
     MODEL keeps the names of labels and features, and a model of text predicts from text. With --vocabulary it also
     keeps the URIs and the preferred labels, by which commands name the labels.

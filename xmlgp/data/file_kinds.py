@@ -19,6 +19,9 @@ NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 SOME = 0.05
 FEW = 8
 
+#: How UTF-16 is read.
+UTF_16 = "--encoding utf-16 reads a corpus, and `iconv -f utf-16 -t utf-8 FILE > NEW` converts any text"
+
 #: The starts of the binary files that are most often given, with what they are and how text is made of them.
 KINDS = {
     b"PK\3\4": "a zip archive or an Office document; `unzip` unpacks it, and a workbook must be called NAME.xlsx",
@@ -27,27 +30,20 @@ KINDS = {
     b"\xfd7zXZ\0": "compressed by xz; `unxz` decompresses it",
     b"\x28\xb5\x2f\xfd": "compressed by zstd; `unzstd` decompresses it",
     b"\x1f\x8b": "compressed by gzip twice; `gunzip` decompresses it once",
+    b"\xff\xfe": f"UTF-16; {UTF_16}",
+    b"\xfe\xff": f"UTF-16; {UTF_16}",
 }
-
-#: Byte order marks of UTF-16.
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def refuse_binary(path: str, start: bytes, encoding: str | None = None) -> None:
     """Raise XmlgpError if a file that begins with some bytes is not text in an encoding, UTF-8 if it is None."""
+    if encoding and re.match("utf.?(16|32)", encoding, re.IGNORECASE):
+        return
     for magic, kind in KINDS.items():
         if start.startswith(magic):
-            raise XmlgpError(f"{path}: this is not text, but {kind}")
-    if start.startswith(UTF_16) or (encoding and re.match("utf.?(16|32)", encoding, re.IGNORECASE)):
-        return
-    if len(NO_TEXT.findall(start)) <= max(FEW, SOME * len(start)):
-        return
-    if start.count(0) > len(start) // 4 and not start.strip(b"\0").startswith(b"\x93NUMPY"):
-        order = "le" if start[1::2].count(0) > start[::2].count(0) else "be"
-        advice = f"if it is UTF-16, --encoding utf-16-{order} reads it"
-    else:
-        advice = "docs/text.md and docs/data-formats.md say which files are read"
-    raise XmlgpError(f"{path}: this is a binary file, not text; {advice}")
+            raise XmlgpError(f"{path}: this is not text in UTF-8, but {kind}")
+    if len(NO_TEXT.findall(start)) > max(FEW, SOME * len(start)):
+        raise XmlgpError(f"{path}: this is a binary file, not text; if it is UTF-16, {UTF_16}")
 
 
 def compressed_ending(path: str) -> str:

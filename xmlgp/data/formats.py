@@ -1,12 +1,14 @@
 """Read data files of any format, which the first line determines, not the name of the file."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 
 from scipy.sparse import csr_array
 
-from xmlgp.data import libsvm_format, repository_format, two_files
+from xmlgp.data import libsvm_format, repository_format
 from xmlgp.data.dataset import Dataset, widened
+from xmlgp.data.features import Features
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
@@ -14,12 +16,14 @@ from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
-__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_labels"]
-__all__ += ["read_rows"]
+__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_rows"]
 
 #: Features or labels that rows may have however few values there are. Beyond it, as many values are needed: arrays with
 #: an element for each column would otherwise be as large as one number in a small file says.
 FREE_COLUMNS = 1 << 24
+
+#: The first line of features or labels alone.
+TWO = re.compile(rb"\s*\d+\s+\d+\s*")
 
 #: Names of the formats, as in the catalogue; libsvm's with several labels a point is a third.
 REPOSITORY = "repository"
@@ -27,12 +31,13 @@ LIBSVM = "libsvm"
 MULTILABEL = "multi-label libsvm"
 
 
-def is_rows(path: str, line: bytes, strict: bool = False) -> bool:
-    """Return whether a file has rows of numbers, not text, by its first line, and perhaps its name.
+def is_rows(line: bytes, strict: bool = False) -> bool:
+    """Return whether a file has rows of numbers, not text, by its first line.
 
-    A line that may be text as well, such as two numbers, is text if `strict`.
+    A line that may be text as well, such as `10:30`, is text if `strict`.
     """
-    return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict) or two_files.is_part(path, line, strict)
+    # Two numbers are the first line of features or labels alone, which gets an error.
+    return bool(HEADER.fullmatch(line) or (not strict and TWO.fullmatch(line))) or is_libsvm(line, strict)
 
 
 def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> tuple[Dataset, str]:
@@ -75,11 +80,7 @@ def read_rows(
 def _read_rows(
     reader: LineReader, progress: Progress, several: bool | None, note: Callable[[str], object]
 ) -> tuple[Dataset, str]:
-    first = reader.peek_line()
-    if two_files.is_part(reader.path, first):
-        header, blocks = two_files.read_blocks(reader, True, note)
-        return repository_format.stack_blocks(header, blocks, reader.path, progress), REPOSITORY
-    if is_libsvm(first, strict=False):
+    if is_libsvm(reader.peek_line(), strict=False):
         dataset, several = libsvm_format.read_points(reader, progress, several, note)
         return dataset, MULTILABEL if several else LIBSVM
     return repository_format.read_points(reader, progress), REPOSITORY
@@ -95,37 +96,19 @@ def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
 
 def read_blocks(
     reader: LineReader, D: int, K: int = 1, labelled: bool = True, note: Callable[[str], object] = ignore
-) -> tuple[Header, Iterator[tuple[int, Dataset]]]:
-    """Return the `Header` of an open file for a model of D features and K labels, and each block's line and points.
+) -> tuple[Header, Iterator[Dataset]]:
+    """Return the `Header` of an open file for a model of D features and K labels, and its points in blocks.
 
     A file in libsvm format, one block, does not declare its sizes, so its points are `fitted`; unless they are
     `labelled`, they have no labels for a model of several. DataFormatError, which iteration may also raise, names the
     line of an error.
     """
-    first = reader.peek_line()
-    if two_files.is_part(reader.path, first):
-        return two_files.read_blocks(reader, labelled, note)
-    if not is_libsvm(first, strict=False):
+    if not is_libsvm(reader.peek_line(), strict=False):
         return repository_format.read_blocks(reader)
     labelled = labelled or K == 1
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
     dataset = fitted(dataset, D, K if labelled else 0, reader.path, note)
-    return Header(*dataset.shape), iter([(1, dataset)])
-
-
-def read_labels(
-    reader: LineReader, progress: Progress = silent, several: bool | None = None, note: Callable[[str], object] = ignore
-) -> tuple[csr_array, int, bool]:
-    """Read the labels of points as `read_rows` does; they may be in a file of their own.
-
-    Return a csr_array of bool, N×K, and D, which is 0 if only the labels are known, and whether no line declares K.
-    """
-    if two_files.is_part(reader.path, reader.peek_line()):
-        labels, D = two_files.read_labels(reader, note)
-        _check_columns(labels, "labels", reader.path)
-        return labels, D, False
-    dataset, data_format = read_rows(reader, progress, several, note)
-    return dataset.labels, dataset.D, data_format == MULTILABEL
+    return Header(*dataset.shape), iter([dataset])
 
 
 def fitted(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:
@@ -135,5 +118,5 @@ def fitted(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], ob
     """
     if dataset.D > D:
         note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
-    resized = libsvm_format.resize_features(dataset, D)
-    return Dataset(resized.features, widened(resized.labels, max(K, dataset.K)))
+    features = widened(dataset.features.sparse[:, :D], D)
+    return Dataset(Features(features), widened(dataset.labels, max(K, dataset.K)))

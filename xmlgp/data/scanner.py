@@ -1,8 +1,6 @@
-"""Scan lines of `index:value` pairs, in which both text formats keep features, with compiled loops.
+"""Read lines of `label,label feature:value …`, which both text formats have, by a compiled loop.
 
-The last line ends with a newline as well. A number becomes a column of five: index, digits as an integer, how many of
-them follow the point, start and end in the text. With too many digits or an exponent, the third is -1, and Python reads
-the text. A loop that finds a malformed line stores what is wrong and where, and `reason_of` says it in words.
+The loop reads the numbers, and where a line is malformed it says what is wrong, by a code, and where.
 """
 
 from __future__ import annotations
@@ -12,17 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Indices", "empty_numbers", "number_values", "reason_of", "repeated", "scan_libsvm", "scan_repository"]
-__all__ += ["DECIMAL", "row_of"]
+__all__ = ["Rows", "row_of", "scan_rows"]
 
 TAB, NEWLINE, RETURN, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n\r +,-.09:Ee"
 
-#: A decimal, as `_scan_number` reads it. It matches in linear time for any token.
-DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+#: A value, if the line is well-formed.
+VALUE = re.compile(rb":([^ \t\r\n]+)")
 
 #: Integers of 15 digits and powers of ten up to 10**22 are exact as doubles, so the quotient of two is the double
 #: nearest to the decimal (Clinger, How to read floating point numbers accurately, 1990).
@@ -32,80 +32,86 @@ POWERS = 10.0 ** np.arange(EXACT_DIGITS + 1)
 #: The smallest double that rounds to infinity as a float32: half a step above the largest float32 (IEEE 754).
 FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 
-#: Larger than every index, and so small that it times ten is an int64.
-LARGE_INDEX = 1 << 40
+#: What is wrong with a line, and the words that say so of the word that begins where the loop stopped.
+WELL_FORMED, NO_LABELS, LABEL_BEYOND, NO_PAIR, FEATURE_BEYOND = range(5)
+REASONS = {
+    NO_LABELS: "{word} is not a list of labels such as 3,17; the line of a point without labels starts with a space",
+    LABEL_BEYOND: "label {word} is not below {K}, {limit}",
+    NO_PAIR: "{word} is not a feature:value pair of a number from 0 and a finite decimal number",
+    FEATURE_BEYOND: "feature {word} is not below {D}, {limit}",
+}
 
-#: What is wrong with a line, from the position in the text that comes with it.
-LABEL, FEATURE, VALUE = range(1, 4)
+#: What ends a label, or an index.
+END_OF_NUMBER = re.compile(rb"[ \t,:\n]")
 
-#: What ends the parts of a line.
-BLANK = re.compile(rb"[ \t]|\r?\n")
-END_OF_LABEL = re.compile(rb"[ \t,]|\r?\n")
-END_OF_INDEX = re.compile(rb"[ \t:]|\r?\n")
-
-
-class Indices(NamedTuple):
-    """What the labels and the features of a file are called, and how many there are."""
-
-    K: int
-    D: int
-    label: str = "label"
-    feature: str = "feature"
-    most: str = "the number of {}s in the first line"
+#: What ends a word.
+END_OF_WORD = re.compile(rb"[ \t]|\r?\n")
 
 
-def empty_numbers(count: int) -> NDArray[np.int64]:
-    """Return space for so many numbers, 5×count."""
-    return np.empty((5, count), np.int64)
+class Rows(NamedTuple):
+    """Points: labels, N×K, features, N×D in double precision, the line of each, and what is wrong after them, if so.
+
+    Column indices are sorted within a row, without duplicates. Zeros may be stored.
+    """
+
+    labels: csr_array
+    features: csr_array
+    lines: NDArray[np.int64]
+    error: DataFormatError | None
 
 
-def number_values(text: bytes, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the doubles nearest to scanned numbers of a text; infinite if too large for a float32."""
-    _, integers, decimals, starts, ends = numbers
-    values: NDArray[np.float64] = integers / POWERS.take(decimals, mode="clip")
-    for i in np.flatnonzero(decimals < 0).tolist():
-        values[i] = float(text[starts[i] : ends[i]])
-    values[np.abs(values) >= FLOAT32_OVERFLOW] = np.inf
-    return values
+def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: bool = False) -> Rows:
+    """Return the points of some lines up to the first one that is malformed, and its error.
 
-
-def reason_of(text: bytes, mistake: NDArray[np.int64], indices: Indices) -> str:
-    """Return what is wrong with a line of a text, given the `mistake` that a loop found: its kind and position."""
-    kind, at = mistake.tolist()
-    word = _word(text, at, BLANK)
-    if kind == VALUE:
-        return f"{quote(word)} is not a finite decimal number" if word else f"a {indices.feature} has no value"
-    if kind == FEATURE and b":" not in word:
-        return f"{quote(word)} is not a {indices.feature}:value pair"
-    name, bound, end = indices.feature, indices.D, END_OF_INDEX
-    if kind == LABEL:
-        name, bound, end = indices.label, indices.K, END_OF_LABEL
-    token = _word(text, at, end)
-    if kind == LABEL and b":" in token:
-        return f"{quote(word)} is not a list of labels; the line of a point without labels starts with a space"
-    if not token:
-        return f"a {name} is missing"
-    if token.isdigit():
-        return f"{name} {quote(token)} is not below {bound}, {indices.most.format(name)}"
-    return (
-        "qid is not supported for binary data"
-        if token == b"qid"
-        else f"{quote(token)} is not a {name}: a nonnegative integer"
-    )
-
-
-def _word(text: bytes, start: int, end: re.Pattern[bytes]) -> bytes:
-    """Return what begins at a position of a text, up to what matches `end`."""
-    match = end.search(text, start)
-    return text[start : match.start() if match else len(text)]
-
-
-def repeated(indices: NDArray[np.int32], indptr: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the positions of the indices that are the same as the one before them in their row."""
-    same = np.zeros(len(indices) + 1, bool)
-    same[1:-1] = indices[1:] == indices[:-1]
-    same[indptr] = False
-    return np.flatnonzero(same)
+    Parameters
+    ----------
+    text : bytes
+        Complete lines, each with a newline at its end, the first of which is line `first_line` of the file `path`.
+    D, K : int
+        Features and labels are below these numbers.
+    libsvm : bool
+        Whether blank lines are no points, the line of a point without labels may start with a feature, and labels may
+        be -1. Label k is then in column k + 1.
+    """
+    line_count = text.count(b"\n")
+    pair_count = text.count(b":")
+    labels = np.empty(line_count + text.count(b","), np.int32)
+    features = np.empty(pair_count, np.int32)
+    values = np.empty(pair_count)
+    ends = np.empty((3, line_count + 1), np.int64)
+    points, mistake, at = _scan_lines(np.frombuffer(text, np.uint8), D, K, libsvm, labels, features, values, ends)
+    label_ends, pair_ends, lines = ends[:, : points + 1]
+    lines += first_line
+    mistakes = []
+    if mistake:
+        end = END_OF_NUMBER if mistake in (LABEL_BEYOND, FEATURE_BEYOND) else END_OF_WORD
+        found = end.search(text, at)
+        word = quote(text[at : found.start() if found else len(text)])
+        limit = "as many as are supported" if libsvm else "the number of them in the first line"
+        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K, limit=limit)))
+    values = values[: pair_ends[-1]]
+    inexact = np.flatnonzero(np.isnan(values))
+    if len(inexact):
+        words = VALUE.findall(text)
+        values[inexact] = [float(words[position]) for position in inexact.tolist()]
+    large = inexact[np.abs(values[inexact]) >= FLOAT32_OVERFLOW]
+    if len(large):
+        reason = f"the value of feature {features[large[0]]} is too large for a 32-bit floating-point number"
+        mistakes.append((row_of(int(large[0]), pair_ends), reason))
+    label_matrix = as_csr(None, labels[: label_ends[-1]], label_ends, K + libsvm)
+    feature_matrix = as_csr(values, features[: pair_ends[-1]], pair_ends, D)
+    for matrix, name, first in (label_matrix, "label", -int(libsvm)), (feature_matrix, "feature", 0):
+        matrix.sort_indices()
+        if not matrix.has_canonical_format:
+            position = _repeated(matrix)
+            mistakes.append(
+                (row_of(position, matrix.indptr), f"{name} {matrix.indices[position] + first} occurs twice")
+            )
+    if not mistakes:
+        return Rows(label_matrix, feature_matrix, lines[:points], None)
+    point, reason = min(mistakes)
+    error = DataFormatError(path, int(lines[point]), reason)
+    return Rows(label_matrix[:point], feature_matrix[:point], lines[:point], error)
 
 
 def row_of(position: int, indptr: NDArray[Any]) -> int:
@@ -113,135 +119,98 @@ def row_of(position: int, indptr: NDArray[Any]) -> int:
     return int(np.searchsorted(indptr, position, side="right")) - 1
 
 
+def _repeated(matrix: csr_array) -> int:
+    """Return the position of the first index that is the same as the one before it in its row."""
+    same = np.zeros(len(matrix.indices) + 1, bool)
+    same[1:-1] = matrix.indices[1:] == matrix.indices[:-1]
+    same[matrix.indptr] = False
+    return int(same.argmax())
+
+
 @compiled
-def scan_repository(
+def _scan_lines(
     text: NDArray[np.uint8],
     D: int,
     K: int,
-    labelled: bool,
+    libsvm: bool,
     labels: NDArray[np.int32],
-    pairs: NDArray[np.int64],
+    features: NDArray[np.int32],
+    values: NDArray[np.float64],
     ends: NDArray[np.int64],
-    mistake: NDArray[np.int64],
-) -> bool:
-    """Scan lines of the repository's format; return whether they are well-formed, but for indices that occur twice.
+) -> tuple[int, int, int]:
+    """Scan lines; return the number of points before a malformed line, what is wrong with that, and where.
 
-    Lines that are not `labelled` have pairs alone. `labels` receives the labels of all lines, `pairs`, 5×count, the
-    features, and `ends`, 2×(lines + 1), the number of labels and of features before each line. `mistake` receives what
-    is wrong with a malformed line, and where.
+    `labels` receives the labels of all points, `features` and `values` their features, and `ends`, 3×(lines + 1), the
+    number of labels and of features before each point, and in row 2 its line, from 0.
     """
     ends[:, 0] = 0
     # With a literal 0, Numba would compile all that is called twice.
-    zero = int(ends[0, 0])
-    at = zero
-    line = 0
-    label_count = 0
-    pair_count = zero
+    at = int(ends[0, 0])
+    line = at
+    points = at
+    label_count = at
+    pair_count = at
     while at < len(text):
-        if labelled and not _is_blank(text, at):
-            while True:
-                begin = at
-                at, label = _scan_index(text, begin, K)
-                if at < 0 or not (text[at] == COMMA or _is_blank(text, at)):
-                    _fail(mistake, LABEL, begin)
-                    return False
-                labels[label_count] = label
-                label_count += 1
-                if text[at] != COMMA:
-                    break
-                at += 1
-        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count, mistake)
-        if at < 0:
-            return False
+        if libsvm:
+            at = _skip_blanks(text, at)
+        ends[2, points] = line
+        if not (libsvm and text[at] == NEWLINE):
+            mistake, at, label_count = _scan_labels(text, at, K, libsvm, labels, label_count)
+            if mistake == WELL_FORMED:
+                mistake, at, pair_count = _scan_pairs(text, at, D, features, values, pair_count)
+            if mistake != WELL_FORMED:
+                return points, mistake, at
+            points += 1
+            ends[0, points] = label_count
+            ends[1, points] = pair_count
+        at += 1
         line += 1
-        ends[0, line] = label_count
-        ends[1, line] = pair_count
-    return True
+    return points, WELL_FORMED, at
 
 
 @compiled
-def scan_libsvm(
-    text: NDArray[np.uint8],
-    bound: int,
-    labels: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    mistake: NDArray[np.int64],
-) -> int:
-    """Scan lines of libsvm's format without comments; return the number of points, -1 if a line is malformed.
-
-    Any numbers are labels here, several, one or none a line, and indices may be 0 or in any order. `labels`, 5×(count +
-    1), receives the labels of all points, `pairs`, 5×count, the features, and `ends`, 3×(lines + 1), the number of
-    labels and of features before each point, and in row 2 the line of the point before. `mistake` is as for
-    `scan_repository`.
-    """
-    ends[:, 0] = 0
-    zero = int(ends[0, 0])
-    at = zero
-    line = 0
-    points = 0
-    label_count = zero
-    pair_count = zero
-    while at < len(text):
-        line += 1
-        at = _skip_blanks(text, at)
-        if text[at] == NEWLINE:
-            at += 1
-            continue
-        start = at
-        at = _scan_number(text, start, labels, label_count)
-        if at >= 0 and text[at] == COLON:
-            at = start
-        else:
-            while True:
-                if at < 0 or not (text[at] == COMMA or _is_blank(text, at)):
-                    _fail(mistake, LABEL, start)
-                    return -1
-                label_count += 1
-                if text[at] != COMMA:
-                    break
-                start = at + 1
-                at = _scan_number(text, start, labels, label_count)
-        at, pair_count = _scan_pairs(text, at, bound, pairs, pair_count, mistake)
-        if at < 0:
-            return -1
-        points += 1
-        ends[0, points] = label_count
-        ends[1, points] = pair_count
-        ends[2, points] = line - 1
-    return points
-
-
-@compiled
-def _fail(mistake: NDArray[np.int64], kind: int, at: int) -> int:
-    """Store what is wrong and where, and return -1."""
-    mistake[0] = kind
-    mistake[1] = at
-    return -1
+def _scan_labels(
+    text: NDArray[np.uint8], at: int, K: int, libsvm: bool, labels: NDArray[np.int32], count: int
+) -> tuple[int, int, int]:
+    """Store the labels at the start of a line after `count` others; return what is wrong, where, and the new count."""
+    labelled = not _is_blank(text, at) and not (libsvm and text[_scan_decimal(text, at)[0]] == COLON)
+    while labelled:
+        end, label = _scan_decimal(text, at)
+        # A number that is missing is NaN, which equals nothing.
+        if label != np.floor(label) or label < -int(libsvm) or not (text[end] == COMMA or _is_blank(text, end)):
+            return NO_LABELS, at, count
+        if label >= K:
+            return LABEL_BEYOND, at, count
+        labels[count] = int(label) + int(libsvm)
+        count += 1
+        labelled = text[end] == COMMA
+        at = end + int(labelled)
+    return WELL_FORMED, at, count
 
 
 @compiled
 def _scan_pairs(
-    text: NDArray[np.uint8], at: int, bound: int, pairs: NDArray[np.int64], count: int, mistake: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Store the pairs up to the end of the line; return the start of the next line, or -1, and the number of pairs.
-
-    A value of `count` pairs are stored already. What is before `at` is the start of the line, or a label.
-    """
-    while True:
-        at = _skip_blanks(text, at)
-        if text[at] == NEWLINE:
-            return at + 1, count
+    text: NDArray[np.uint8], at: int, D: int, features: NDArray[np.int32], values: NDArray[np.float64], count: int
+) -> tuple[int, int, int]:
+    """Store the pairs up to the end of a line after `count` others; return what is wrong, where, and the new count."""
+    at = _skip_blanks(text, at)
+    while text[at] != NEWLINE:
         start = at
-        at, index = _scan_index(text, start, bound)
-        if at < 0 or text[at] != COLON:
-            return _fail(mistake, FEATURE, start), count
-        value = at + 1
-        at = _scan_number(text, value, pairs, count)
-        if at < 0 or not _is_blank(text, at):
-            return _fail(mistake, VALUE, value), count
-        pairs[0, count] = index
+        feature = 0
+        while ZERO <= text[at] <= NINE:
+            feature = min(10 * feature + text[at] - ZERO, D)
+            at += 1
+        if at == start or text[at] != COLON:
+            return NO_PAIR, start, count
+        if feature == D:
+            return FEATURE_BEYOND, start, count
+        end, values[count] = _scan_decimal(text, at + 1)
+        if end == at + 1 or not _is_blank(text, end):
+            return NO_PAIR, start, count
+        features[count] = feature
         count += 1
+        at = _skip_blanks(text, end)
+    return WELL_FORMED, at, count
 
 
 @compiled
@@ -260,19 +229,11 @@ def _skip_blanks(text: NDArray[np.uint8], at: int) -> int:
 
 
 @compiled
-def _scan_index(text: NDArray[np.uint8], at: int, bound: int) -> tuple[int, int]:
-    """Return the end of an integer, -1 if there is none or it is not below a bound, and the integer."""
-    start = at
-    index = 0
-    while ZERO <= text[at] <= NINE:
-        index = min(10 * index + text[at] - ZERO, LARGE_INDEX)
-        at += 1
-    return (at if start < at and index < bound else -1), index
+def _scan_decimal(text: NDArray[np.uint8], at: int) -> tuple[int, float]:
+    """Return the end of a decimal such as `1`, `.5`, `+1` and `-2.5e-3`, which is its start if there is none, and it.
 
-
-@compiled
-def _scan_number(text: NDArray[np.uint8], at: int, numbers: NDArray[np.int64], column: int) -> int:
-    """Store a decimal such as `1`, `.5`, `+1` and `-2.5e-3`, and return its end; -1 if there is none."""
+    It is NaN if it has an exponent or more than `EXACT_DIGITS` digits.
+    """
     start = at
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
@@ -290,21 +251,17 @@ def _scan_number(text: NDArray[np.uint8], at: int, numbers: NDArray[np.int64], c
             decimals += point
         at += 1
     if not digits:
-        return -1
-    if digits > EXACT_DIGITS:
-        decimals = -1
+        return start, np.nan
     if text[at] == UPPER_E or text[at] == LOWER_E:
-        decimals = -1
+        digits += EXACT_DIGITS
         at += 1
         if text[at] == MINUS or text[at] == PLUS:
             at += 1
-        digit = at
+        exponent = at
         while ZERO <= text[at] <= NINE:
             at += 1
-        if at == digit:
-            return -1
-    numbers[1, column] = -integer if negative else integer
-    numbers[2, column] = decimals
-    numbers[3, column] = start
-    numbers[4, column] = at
-    return at
+        if at == exponent:
+            return start, np.nan
+    if digits > EXACT_DIGITS:
+        return at, np.nan
+    return at, (-integer if negative else integer) / POWERS[decimals]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from xmlgp.data.file_kinds import PEEKED, compressed_ending, refuse_binary
-from xmlgp.data.locate import files_read, other_part
+from xmlgp.data.locate import files_read
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 from xmlgp.runtime.errors import UsageError, XmlgpError
 
@@ -120,27 +120,24 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[ob
     An input may be a folder of data or of documents, or a model folder. Inputs other than paths, pipes and devices are
     ignored.
     """
-    read = []
-    for path in inputs:
-        if isinstance(path, str | os.PathLike):
-            files = files_read(path) if os.path.isdir(path) else [path, *filter(None, [other_part(path)])]
-            read += [(file, status) for file in files if (status := _regular_file(file, 0))]
+    paths = [path for path in inputs if isinstance(path, str | os.PathLike)]
+    files = [file for path in paths for file in (files_read(path) if os.path.isdir(path) else [path])]
+    read = {status: file for file in files if (status := _regular_file(file, 0))}
     for output in outputs:
-        written = _regular_file(output, 1)
-        for file, status in read:
-            if written and os.path.samestat(written, status):
-                one = "Standard output" if output == "-" else f"The output {output}"
-                other = "standard input" if file == "-" else f"the input {file}"
-                raise UsageError(f"{one} is the same file as {other}; choose another output.")
+        same = read.get(_regular_file(output, 1) or (0, 0))
+        if same is not None:
+            one = "Standard output" if output == "-" else f"The output {output}"
+            other = "standard input" if same == "-" else f"the input {same}"
+            raise UsageError(f"{one} is the same file as {other}; choose another output.")
 
 
-def _regular_file(path: str | os.PathLike[str], standard: int) -> os.stat_result | None:
-    """Return the status of a regular file, or None; `-` stands for the file descriptor `standard`."""
+def _regular_file(path: str | os.PathLike[str], standard: int) -> tuple[int, int] | None:
+    """Return the device and number of a regular file, or None; `-` stands for the file descriptor `standard`."""
     try:
         status = os.fstat(standard) if path == "-" else os.stat(path)
     except (OSError, ValueError):
         return None
-    return status if stat.S_ISREG(status.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _standard_input(stack: contextlib.ExitStack) -> io.BufferedReader:

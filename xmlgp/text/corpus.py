@@ -58,7 +58,7 @@ def has_corpus_ending(path: str) -> bool:
 
 def is_corpus(path: str, line: bytes, strict: bool = True) -> bool:
     """Return whether a file is a corpus, not rows of numbers (`is_rows`), by its name and its first line (bytes)."""
-    return has_corpus_ending(path) or not is_rows(path, line, strict)
+    return has_corpus_ending(path) or not is_rows(line, strict)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from xmlgp.data.names import check_names, read_feature_names, read_label_names
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "names_file", "read_names"]
+__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "read_names"]
 
 #: The file beside a data set that has the names of features.
 FEATURES = "features.txt"
@@ -19,8 +19,6 @@ FEATURES = "features.txt"
 LABELS = "labels.txt"
 #: The file that describes the vectorizer.
 VECTORIZER = "vectorizer.json"
-#: The names of these files in sets of the Extreme Classification Repository.
-OF_REPOSITORY = {FEATURES: "Xf.txt", LABELS: "Yf.txt"}
 
 #: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
 LARGEST = 1 << 20
@@ -74,13 +72,6 @@ class Names(NamedTuple):
         return {name: next(iter(labels)) for name, labels in owners.items() if len(labels) == 1}
 
 
-def names_file(folder: str | Path, name: str) -> Path:
-    """Return a file of names in a folder, `FEATURES` or `LABELS`; if only that exists, what the repository calls it."""
-    usual = Path(folder, name)
-    other = Path(folder, OF_REPOSITORY[name])
-    return other if os.path.isfile(other) and not os.path.isfile(usual) else usual
-
-
 def read_names(folder: str | Path, D: int | None, K: int) -> Names:
     """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
 
@@ -89,8 +80,8 @@ def read_names(folder: str | Path, D: int | None, K: int) -> Names:
     """
     folder = Path(folder)
     path = folder / VECTORIZER
-    label_file = names_file(folder, LABELS)
-    feature_file = names_file(folder, FEATURES)
+    label_file = folder / LABELS
+    feature_file = folder / FEATURES
     labels = read_label_names(label_file, K) if os.path.isfile(label_file) else None
     features = read_feature_names(feature_file, D) if D is not None and os.path.isfile(feature_file) else None
     if D is None or not os.path.isfile(path):
