@@ -145,9 +145,9 @@ def test_a_forged_state_is_refused(interrupted, forged):
 @pytest.mark.parametrize(
     "forged",
     [
-        # Training would never come to the end of these epochs.
-        {"done": 5, "step": 2}, {"epoch": 0, "done": 2}, {"epoch": 3}, {"epoch": -1}, {"epoch": "0"}, {"done": 0.5},
-        {"ended": "no"}, {"history": [5]}, {"history": [{"epoch": 1}]}, {"estimates": ["x"]}, {"estimates": 5},
+        # Training would never come to its end.
+        {"step": 10**6}, {"step": -1}, {"step": "0"}, {"step": 0.5}, {"steps": 10**6},
+        {"history": [5]}, {"history": [{"epoch": 1}]}, {"estimates": ["x"]}, {"estimates": 5},
         {"random": {"state": "x"}}, {"learning_rate": "x"},
     ],
     ids=str,

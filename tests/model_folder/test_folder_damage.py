@@ -62,7 +62,7 @@ def test_other_format_versions(tmp_path, version):
         ModelFolder(tmp_path)
 
 
-MEASURED = HeldOut(9, 50.0, 40.0, 30.0, 0.2, 0.1)._asdict()
+MEASURED = HeldOut(9, 50.0, 40.0, 30.0, 0.2, 0.1, ((0.0, 1.0),) * 6)._asdict()
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
 #: Wrong values of each key, in bytes as JSON text, where Python cannot write it; None stands for no key.

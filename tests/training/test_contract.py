@@ -57,7 +57,7 @@ METHODS = [
 #: Settings that add state or random numbers.
 VARIANTS = [
     case("mlgpf", inducing="free", posterior="diagonal", negatives=3, optimiser="adadelta", calibration=False),
-    case("mlgpf", inducing="subspace", posterior="cholesky", negatives=3, sampling="uniform", dtype="float64"),
+    case("mlgpf", inducing="subspace", posterior="cholesky", negatives=3, dtype="float64"),
     case("mlgpf", inducing="free", inducing_fixed=True, kernel="se+linear"),
     case("mlgpf", inducing="features", label_weights=True, label_sample=3, optimiser="adagrad"),
     case("mlgpf", inducing="features", label_weights=False, dtype="float64", calibration=False),

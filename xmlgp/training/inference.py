@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Inference", "Stages"]
+__all__ = ["Inference", "Stages", "merged"]
 
 T = TypeVar("T")
 
@@ -26,7 +26,8 @@ class Inference:
     #: Advice for the user when training diverges, and when it diverges before the first step (None for the same).
     advice = "try other settings"
     advice_at_start: str | None = None
-    #: The largest number of epochs, and the steps in each, unless `steps_in` says otherwise.
+    #: The largest number of epochs, 0 for a stage that does not apply, and the steps in each, unless `steps_in` says
+    #: otherwise.
     epochs = 1
     steps_per_epoch = 1
     #: Whether no further epoch is needed.
@@ -80,32 +81,35 @@ class Inference:
 class Stages(Inference):
     """Stages that run one after the other: each has epochs of its own, and the arrays that its steps change.
 
-    Later stages may change arrays of earlier ones; parameters replace those of the same name before. `begin(0)` of a
-    stage is called after `end` of the one before. A resumed run begins the stages before its own as well, and fills
-    the arrays of all of them at once.
+    A stage that has no epochs does not apply, and is left out. Later stages may change arrays of earlier ones;
+    parameters replace those of the same name before. `begin(0)` of a stage is called after `end` of the one before. A
+    resumed run begins the stages before its own as well, and fills the arrays of all of them at once.
     """
 
     def __init__(self, stages: Sequence[Inference]) -> None:
-        self._stages = stages
+        self._stages = [stage for stage in stages if stage.epochs]
         self._begun: list[Inference] = []
-        self._starts = [sum(stage.epochs for stage in stages[:number]) for number in range(len(stages))]
         self.epochs = sum(stage.epochs for stage in stages)
         self.random = stages[0].random
 
-    def _at(self, epoch: int) -> tuple[int, Inference, int]:
-        """Return the number of the stage of an epoch, the stage, and the number of the epoch in it."""
-        number = max(i for i, start in enumerate(self._starts) if start <= epoch)
-        return number, self._stages[number], epoch - self._starts[number]
+    def _at(self, epoch: int) -> tuple[Inference, int]:
+        """Return the stage of an epoch, and the number of the epoch in it."""
+        for stage in self._stages:
+            if epoch < stage.epochs:
+                return stage, epoch
+            epoch -= stage.epochs
+        raise IndexError("there are not so many epochs")
 
     def place(self, epoch: int) -> dict[str, str]:
         """Return the numbers that the progress shows, of this stage and of those before."""
-        number, stage, stage_epoch = self._at(epoch)
-        return _merged([before.place(before.epochs - 1) for before in self._stages[:number]]) | stage.place(stage_epoch)
+        current, stage_epoch = self._at(epoch)
+        before = self._stages[: self._stages.index(current)]
+        return merged(stage.place(stage.epochs - 1) for stage in before) | current.place(stage_epoch)
 
     def begin(self, epoch: int) -> None:
         """Begin the stages up to that of an epoch."""
-        number, current, stage_epoch = self._at(epoch)
-        for stage in self._stages[len(self._begun) : number + 1]:
+        current, stage_epoch = self._at(epoch)
+        for stage in self._stages[len(self._begun) : self._stages.index(current) + 1]:
             if self._begun:
                 self._begun[-1].end()
             self._begun.append(stage)
@@ -113,31 +117,33 @@ class Stages(Inference):
 
     def steps_in(self, epoch: int) -> int:
         """Return the number of steps in an epoch."""
-        _, stage, stage_epoch = self._at(epoch)
+        stage, stage_epoch = self._at(epoch)
         return stage.steps_in(stage_epoch)
 
     def check_restored(self, epoch: int, done: int) -> None:
         """Check the arrays of the stage of an epoch."""
-        _, stage, stage_epoch = self._at(epoch)
-        stage.check_restored(stage_epoch, done)
+        if epoch < self.epochs:
+            stage, stage_epoch = self._at(epoch)
+            stage.check_restored(stage_epoch, done)
 
     def step(self, epoch: int, done: int) -> float | None:
         """Make one step."""
-        _, stage, stage_epoch = self._at(epoch)
+        stage, stage_epoch = self._at(epoch)
         return stage.step(stage_epoch, done)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the stages so far."""
-        return _merged(stage.arrays() for stage in self._begun)
+        return merged(stage.arrays() for stage in self._begun)
 
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the stages so far."""
-        return _merged(stage.parameters(epochs) for stage in self._begun)
+        return merged(stage.parameters(epochs) for stage in self._begun)
 
     def notes(self) -> dict[str, Any]:
         """Return the notes of the stages so far."""
-        return _merged(stage.notes() for stage in self._begun)
+        return merged(stage.notes() for stage in self._begun)
 
 
-def _merged(mappings: Iterable[Mapping[str, T]]) -> dict[str, T]:
+def merged(mappings: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    """Return the entries of mappings; the last of the same name counts."""
     return {name: value for mapping in mappings for name, value in mapping.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -62,13 +63,7 @@ class Loop(Generic[InferenceT]):
         self._estimates: list[float] = []
         self._seconds = 0.0
         self._ended = False
-        self._after_epoch: EpochHook | None = None
         self._facts: dict[str, Any] = {}
-
-    @property
-    def _step(self) -> int:
-        """Steps made."""
-        return self._steps_of(self._epoch) + self._done
 
     def run(
         self,
@@ -86,7 +81,6 @@ class Loop(Generic[InferenceT]):
         Raises TrainingDiverged if the objective or a parameter becomes non-finite, and ModelFolderError if the
         checkpoint is damaged.
         """
-        self._after_epoch = after_epoch
         self._facts = facts or {}
         # An overflow is not warned about where it happens; it is refused once it reaches the objective or a parameter.
         with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -94,14 +88,14 @@ class Loop(Generic[InferenceT]):
                 self.inference = self._inference_class(*self._arguments)
             except NumericalError as error:
                 raise self._diverged(error) from error
-            if checkpoints and checkpoints.resume_from is not None:
+            if checkpoints and checkpoints.resume_from:
                 self._restore(checkpoints.resume_from)
                 # A second attempt, or the next training of the same run, starts from the beginning.
                 checkpoints.resume_from = None
             else:
                 self.inference.begin(0)
             with defer_signals() if checkpoints else contextlib.nullcontext():
-                self._run_epochs(progress, checkpoints)
+                self._run_epochs(progress, after_epoch, checkpoints)
             parameters = self._parameters()
         self._check_finite(parameters)
         return parameters, self.history
@@ -114,9 +108,7 @@ class Loop(Generic[InferenceT]):
         random = self.inference.random
         facts = {
             "step": self._step,
-            "steps": self._steps_of(self.inference.epochs),
-            "epoch": self._epoch,
-            "done": self._done,
+            "steps": self._first_step(self.inference.epochs),
             "estimates": self._estimates,
             "seconds": self._seconds,
             "ended": self._ended,
@@ -126,82 +118,63 @@ class Loop(Generic[InferenceT]):
         return TrainingState(facts | self._facts, arrays)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
+        """Continue after the last step of an untrusted checkpoint."""
         facts = checkpoint.facts
-        random = self.inference.random
+        inference = self.inference
         with checkpoint.checked():
-            self._check_place(facts)
-            self.history = facts["history"]
-            self._estimates = facts["estimates"]
-            self._epoch = facts["epoch"]
-            self._done = facts["done"]
-            self._seconds = facts["seconds"]
-            self._ended = facts["ended"]
-            if (facts["step"], facts["steps"]) != (self._step, self._steps_of(self.inference.epochs)):
+            starts = [self._first_step(epoch) for epoch in range(inference.epochs + 1)]
+            if not 0 <= facts["step"] <= facts["steps"] == starts[-1]:
                 raise ValueError("the steps are those of another training")
-            if random:
-                random.bit_generator.state = facts["random"]
+            if not is_history(facts["history"], inference.objective):
+                raise ValueError("the history is damaged")
+            self._epoch = bisect_right(starts, facts["step"]) - 1
+            self._done = range(starts[-1] + 1)[facts["step"]] - starts[self._epoch]
+            self.history = facts["history"]
+            self._estimates = [float(estimate) for estimate in facts["estimates"]]
+            self._seconds = float(facts["seconds"])
+            self._ended = bool(facts["ended"])
+            if inference.random:
+                inference.random.bit_generator.state = facts["random"]
         # No epoch begins after the last one.
-        self.inference.begin(self._epoch - self._is_over)
-        checkpoint.fill(self.inference.arrays())
+        inference.begin(self._epoch - self._is_over)
+        checkpoint.fill(inference.arrays())
         with checkpoint.checked():
-            self.inference.check_restored(self._epoch, self._done)
+            inference.check_restored(self._epoch, self._done)
 
-    def _check_place(self, facts: Mapping[str, Any]) -> None:
-        """Raise ValueError unless the facts of a checkpoint, which is untrusted, name a place in this training."""
-        valid = (
-            is_history(facts["history"], self.inference.objective)
-            and isinstance(facts["estimates"], list)
-            and all(type(estimate) is float for estimate in facts["estimates"])
-            and all(type(facts[name]) is int for name in ("epoch", "done"))
-            and type(facts["ended"]) is bool
-            and 0 <= facts["epoch"] <= self.inference.epochs
-            # Training would never come to the end of an epoch that it is beyond.
-            and (facts["done"] == 0 or 0 < facts["done"] < self._steps_of_one(facts["epoch"]))
-        )
-        if not valid:
-            raise ValueError("the checkpoint names no place in this training")
-
-    def _run_epochs(self, progress: Progress, checkpoints: CheckpointWriter | None) -> None:
+    def _run_epochs(
+        self, progress: Progress, after_epoch: EpochHook | None, checkpoints: CheckpointWriter | None
+    ) -> None:
+        """Make the steps of all epochs that remain, and write checkpoints."""
         inference = self.inference
         shown: dict[str, str] = {}
-        total = inference.epochs
-        with progress("train", total=total, unit=None) as bar:
+        with progress("train", total=inference.epochs, unit=None) as bar:
             if self._ended:
-                bar.update(total)
+                bar.update(inference.epochs)
             elif self._step:
-                bar.update(self._epoch + self._done / max(1, self._steps_of_one(self._epoch)))
+                steps = 1 if self._is_over else inference.steps_in(self._epoch)
+                bar.update(self._epoch + self._done / steps)
             while not self._is_over:
+                epoch = self._epoch
+                steps = inference.steps_in(epoch)
                 began = time.perf_counter() - self._seconds
-                shown |= inference.place(self._epoch)
-                while True:
-                    with self._saved_if_lost(checkpoints):
+                shown |= inference.place(epoch)
+                while self._done < steps:
+                    try:
                         shown |= self._make_step()
-                    bar.update(1 / inference.steps_in(self._epoch), **shown)
+                    except ClusterError:
+                        if checkpoints:
+                            checkpoints.maybe_save(self.state, now=True)
+                        raise
+                    bar.update(1 / steps, **shown)
                     self._seconds = time.perf_counter() - began
-                    if self._done == inference.steps_in(self._epoch):
-                        break
-                    if checkpoints:
+                    if checkpoints and self._done < steps:
                         checkpoints.maybe_save(self.state)
-                self._end_epoch()
+                self._end_epoch(after_epoch)
                 if self._ended:
                     # Steps that are no longer needed count as done, so the bar ends full.
-                    bar.update(total - self._epoch, **shown)
+                    bar.update(inference.epochs - self._epoch, **shown)
                 if checkpoints:
                     checkpoints.maybe_save(self.state, epoch_ended=True)
-
-    @contextlib.contextmanager
-    def _saved_if_lost(self, checkpoints: CheckpointWriter | None) -> Iterator[None]:
-        """Write a checkpoint of the state before a step if the cluster is lost in it."""
-        random = self.inference.random
-        before = random.bit_generator.state if random else None
-        try:
-            yield
-        except ClusterError:
-            if checkpoints:
-                if random and before:
-                    random.bit_generator.state = before
-                checkpoints.maybe_save(self.state, now=True)
-            raise
 
     def _make_step(self) -> dict[str, str]:
         """Make one step; return its estimate of the objective to be shown."""
@@ -209,32 +182,30 @@ class Loop(Generic[InferenceT]):
             value = self.inference.step(self._epoch, self._done)
         except NumericalError as error:
             raise self._diverged(error) from error
-        shown = {}
-        if value is not None:
-            if not np.isfinite(value):
-                raise self._diverged(f"the {self.inference.objective.replace('_', ' ')} is not finite")
-            self._estimates.append(float(value))
-            shown = {self.inference.objective: f"{value:.6g}"}
+        if value is not None and not np.isfinite(value):
+            raise self._diverged(f"the {self.inference.objective.replace('_', ' ')} is not finite")
         self._done += 1
-        return shown
+        if value is None:
+            return {}
+        self._estimates.append(float(value))
+        return {self.inference.objective: f"{value:.6g}"}
 
-    def _end_epoch(self) -> None:
+    def _end_epoch(self, after_epoch: EpochHook | None) -> None:
         """Add an epoch with an objective to the history and call the hook; begin the next epoch."""
-        estimates = self._estimates
-        self._estimates = []
-        self._epoch = self._epoch + 1
+        self._epoch += 1
         self._done = 0
         self._ended = self.inference.converged
-        if estimates:
+        if self._estimates:
             entry = {
                 "epoch": len(self.history) + 1,
-                self.inference.objective: float(np.mean(estimates)),
+                self.inference.objective: float(np.mean(self._estimates)),
                 "seconds": round(self._seconds, 6),
                 **self.inference.notes(),
             }
+            self._estimates = []
             self.history.append(entry)
-            if self._after_epoch is not None:
-                self._after_epoch(entry["epoch"], self._parameters)
+            if after_epoch:
+                after_epoch(entry["epoch"], self._parameters)
         if not self._is_over:
             self.inference.begin(self._epoch)
 
@@ -245,13 +216,14 @@ class Loop(Generic[InferenceT]):
     def _parameters(self) -> dict[str, NDArray[Any]]:
         return self.inference.parameters(self._epoch)
 
-    def _steps_of(self, epochs: int) -> int:
-        """Return the number of steps in the first epochs."""
-        return sum(self.inference.steps_in(epoch) for epoch in range(epochs))
+    @property
+    def _step(self) -> int:
+        """Steps made."""
+        return self._first_step(self._epoch) + self._done
 
-    def _steps_of_one(self, epoch: int) -> int:
-        """Return the number of steps in an epoch, 0 after the last one."""
-        return self.inference.steps_in(epoch) if epoch < self.inference.epochs else 0
+    def _first_step(self, epoch: int) -> int:
+        """Return the number of the first step of an epoch."""
+        return sum(self.inference.steps_in(earlier) for earlier in range(epoch))
 
     def _check_finite(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, value in arrays.items():

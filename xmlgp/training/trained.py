@@ -30,8 +30,8 @@ class HeldOut(NamedTuple):
     """What training measured on points that it held out.
 
     The precision of the best labels in percent; the expected calibration error of the probabilities of the best five
-    as they are and before calibration, from 0 to 1. `intervals` has the 95 % intervals of the precisions, of both
-    errors, and of what calibration takes off the error; models of earlier versions have none.
+    as they are and before calibration, from 0 to 1. `intervals` has the 95 % intervals of the precisions, of the error
+    before and after calibration, and of what calibration takes off it.
     """
 
     points: int
@@ -43,61 +43,47 @@ class HeldOut(NamedTuple):
     intervals: tuple[Interval, ...] = ()
 
     @classmethod
-    def from_untrusted(cls, entry: object) -> HeldOut | None:
+    def from_untrusted(cls, entry: Any) -> HeldOut | None:
         """Return the same from an object as JSON has it, or None if it is not one."""
-        # Models of earlier versions have no intervals.
-        if not isinstance(entry, dict) or set(MEASURED) - entry.keys() or entry.keys() - set(cls._fields):
-            return None
-        pairs = entry.get("intervals", [])
-        if not isinstance(pairs, list | tuple) or len(pairs) not in (0, INTERVALS):
-            return None
         try:
-            intervals = tuple(Interval(*pair) for pair in pairs)
-        except TypeError:
+            points, *measures, pairs = (entry[name] for name in cls._fields)
+            values: list[Any] = [float(measure) for measure in measures]
+            intervals = tuple(Interval(float(low), float(high)) for low, high in pairs)
+            measured = cls(points, *values)._replace(intervals=intervals)
+        except (KeyError, TypeError, ValueError):
             return None
-        measured = cls(**entry | {"intervals": intervals})
-        numbers = *measured[: len(MEASURED)], *(end for interval in intervals for end in interval)
-        valid = type(measured.points) is int and all(type(number) in (int, float) for number in numbers)
-        return measured if valid else None
+        fits = type(points) is int and len(intervals) == INTERVALS and len(entry) == len(cls._fields)
+        return measured if fits else None
 
     def precision(self, K: int) -> str:
         """Return the precision in words, given the number of labels."""
-        values = self.precision_1, self.precision_3, self.precision_5
-        measured = [
-            f"P@{k} {value:.1f}%{within}"
-            for k, value, within in zip((1, 3, 5), values, self._within(1)[:3], strict=True)
-            if k <= K
-        ]
-        notes = " (95 % intervals)" if self.intervals else ""
-        return f"{', '.join(measured)} on {self.points} points held out of training{notes}"
-
-    def _within(self, factor: float) -> list[str]:
-        """Return the intervals as a text that follows each value, times a factor; empty texts without intervals."""
-        if not self.intervals:
-            return [""] * INTERVALS
-        return [f" [{factor * low:.1f}, {factor * high:.1f}]" for low, high in self.intervals]
+        values = zip((1, 3, 5), self[1:4], self.intervals, strict=False)
+        measured = [f"P@{k} {value:.1f}% [{low:.1f}, {high:.1f}]" for k, value, (low, high) in values if k <= K]
+        return f"{', '.join(measured)} on {self.points} points held out of training (95 % intervals)"
 
     def reliability(self) -> str:
         """Return the calibration errors in words, or that the points cannot tell them."""
         if self.points < FEWEST:
             return f"{self.points} held-out points are too few to say how far probabilities are off"
-        errors = self.calibrated_error, self.uncalibrated_error
+        before, after, gain = self.intervals[3:]
+        errors = self.uncalibrated_error, self.calibrated_error
         if max(errors) < CHANCE / math.sqrt(self.points):
-            text = f"probabilities are right, as far as {self.points} held-out points can tell"
-            if self.intervals:
-                text += f": at most {100 * self.intervals[-2].high:.1f} percentage points off on average"
-            return text
-        *_, of_before, of_after, of_gain = self._within(100)
-        after, before = (f"{100 * error:.1f}" for error in errors)
-        text = f"probabilities are {after}{of_after} percentage points off on average ({before}{of_before} before "
-        text += "calibration)"
-        if self.intervals and self.intervals[-1].low < 0 < self.intervals[-1].high:
+            return (
+                f"probabilities are right, as far as {self.points} held-out points can tell: at most "
+                f"{100 * after.high:.1f} percentage points off on average"
+            )
+        shown = [
+            f"{100 * error:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+            for error, (low, high) in zip(errors, (before, after), strict=True)
+        ]
+        text = f"probabilities are {shown[1]} percentage points off on average ({shown[0]} before calibration)"
+        if gain.low < 0 < gain.high:
             text += f"; {self.points} held-out points are too few to say whether calibration helps"
         return text
 
 
-#: The fields of `HeldOut` that every measurement has.
-MEASURED = HeldOut._fields[:6]
+#: The fields of `HeldOut` before the intervals.
+MEASURED = HeldOut._fields[:-1]
 
 #: The number of `intervals` of a `HeldOut`.
 INTERVALS = 6
