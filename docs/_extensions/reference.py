@@ -12,6 +12,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from xmlgp.cli import main
+from xmlgp.models.fields import help_of
 from xmlgp.models.table import MODELS
 
 __all__ = ["Command", "ModelSettings", "setup"]
@@ -65,18 +66,7 @@ class ModelSettings(Directive):
     def run(self):
         """Return the nodes of the description."""
         fields = dataclasses.fields(MODELS[self.arguments[0]].settings)
-        return [_definitions((f"{field.name}={field.default!r}", _help_of(field)) for field in fields)]
-
-
-def _help_of(field):
-    """Return the help text of a setting, with its choices and what None means."""
-    about = field.metadata
-    text = about["help"].rstrip(".") + "."
-    if about["choices"]:
-        text += f" One of {', '.join(map(repr, about['choices']))}."
-    if about["if_unset"]:
-        text += f" None: {about['if_unset']}."
-    return text
+        return [_definitions((f"{field.name}={field.default!r}", help_of(field)) for field in fields)]
 
 
 def _help_paragraphs(text):

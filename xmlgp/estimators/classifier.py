@@ -11,16 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.api.memory import check_columns, columns_of
 from xmlgp.api.points import TrainingData
-from xmlgp.api.predict import Predictions, matrix, predict
 from xmlgp.api.source import DenseFeatures
 from xmlgp.cluster.connection import open_work
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator
-from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features, unlabelled
-from xmlgp.estimators.labels import read_labels
-from xmlgp.prediction.assignment import ABOVE_HALF
+from xmlgp.estimators.inputs import MatrixLike, read_features, read_labels
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.text.names import Names
 
@@ -68,10 +65,11 @@ class Classifier(Estimator):
         SettingsError, NumericalError, ClusterError
             As for `xmlgp.train`.
         """
-        points = self._points(X, y, dense)
+        features = read_features(X, dense, self.feature_dtype)
+        dataset = Dataset(features, read_labels(self, y, features.N))
+        names = Names(columns_of(y, "label"), columns_of(X, "feature"))
         with open_work(client=client) as work:
-            self._fit(points, work)
-        return self
+            return self._fit(TrainingData(dataset, REPOSITORY, names), work)
 
     def decision_function(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
         """Return the utilities of all labels, or the log odds of an `MLGPFClassifier`, N×K."""
@@ -81,26 +79,13 @@ class Classifier(Estimator):
         """Return the numbers that labels are ranked by, N×K."""
         return self._score(features, "utility")
 
-    def predict_proba(
-        self, X: MatrixLike, client: Client | None = None, *, dense: DenseFeatures | None = None
-    ) -> NDArray[np.floating]:
-        """Return the probabilities of all labels, N×K, perhaps computed on the Dask cluster of a client."""
-        features = self._features_of_fit(X, dense)
-        if client is None:
-            return self._score(features, "probability")
-        with open_work(client=client) as work, self._threads():
-            predictions = predict(self.model_, unlabelled(features), k="all", output="probability", work=work)
-            probabilities: NDArray[np.floating] = matrix(predictions).toarray()
-        return probabilities
+    def predict_proba(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
+        """Return the probabilities of all labels, N×K."""
+        return self._score(self._features_of_fit(X, dense), "probability")
 
     def predict(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.int_]:
         """Return 1 where a label is assigned, N×K: where its probability is above one half."""
-        with self._threads():
-            scores = matrix(self._assigned(self._features_of_fit(X, dense)))
-        # An assigned label may have the utility 0.
-        scores.data = np.ones(scores.nnz, int)
-        assigned: NDArray[np.int_] = scores.toarray()
-        return assigned
+        return (self.predict_proba(X, dense=dense) > 1 / 2).astype(int)
 
     def score(
         self,
@@ -121,22 +106,6 @@ class Classifier(Estimator):
         if labels.shape != assigned.shape:
             raise SettingsError(f"y has {labels.shape[1]} labels, but the model was trained on {assigned.shape[1]}")
         return float(accuracy_score(labels, assigned, sample_weight=sample_weight))
-
-    def _assigned(self, features: Features, threshold: float | None = ABOVE_HALF, k: int | None = None) -> Predictions:
-        """Return the labels of probabilities from a threshold on, at most k of them; without both, all labels."""
-        count = "all" if k is None and threshold is None else k
-        return predict(self.model_, unlabelled(features), threshold=threshold, k=count, output="probability")
-
-    def _points(
-        self, X: MatrixLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False
-    ) -> TrainingData:
-        """Return points with labels, and with names if they are DataFrames, for the fitted model or a new one."""
-        features = read_features(X, dense, self.feature_dtype)
-        if fitted:
-            check_feature_count(self, features.D, more=True)
-        dataset = Dataset(features, read_labels(self, y, features.N))
-        names = Names(columns_of(y, "label"), columns_of(X, "feature"))
-        return TrainingData(dataset, REPOSITORY, names)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -19,7 +19,8 @@ from xmlgp.api.source import DenseFeatures, check_width
 from xmlgp.api.train import train
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.data.features import Features
-from xmlgp.estimators.features import MatrixLike, check_feature_count, read_features
+from xmlgp.estimators.inputs import MatrixLike, check_feature_count, read_features
+from xmlgp.estimators.parameters import parameters_of
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.models.fields import Settings
 from xmlgp.models.shared import SEED_LIMIT
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
 
     from xmlgp.models.model import Model
 
-__all__ = ["Estimator", "RandomState", "load_estimator", "parameters_of"]
-
-#: What scikit-learn takes as `random_state`.
-RandomState: TypeAlias = int | np.random.RandomState | None
+__all__ = ["Estimator", "load_estimator"]
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
@@ -52,13 +50,6 @@ def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     return estimator
 
 
-def parameters_of(settings: Settings) -> dict[str, Any]:
-    """Return settings as parameters of an estimator."""
-    parameters = settings.mapping()
-    parameters["random_state"] = parameters.pop("seed")
-    return parameters
-
-
 def _of_model(name: str) -> Any:
     """Return a property that reads an attribute of the fitted model."""
     return property(lambda estimator: getattr(estimator.model_, name))
@@ -67,11 +58,8 @@ def _of_model(name: str) -> Any:
 class Estimator(ClassifierMixin, BaseEstimator):
     """A classifier whose parameters are the settings of its model.
 
-    A subclass is a dataclass that names its `Model` and has a field for each setting, with the same default, so that
-    scikit-learn reads the parameters from its signature. The setting `seed` is the parameter `random_state`, as in
-    scikit-learn: an integer, by default 0, a RandomState or None. `n_jobs` is the number of threads, by default one for
-    each core; −1 means all, −2 all but one. With `keep_points`, the model keeps the training points, which
-    `xmlgp.learn` needs to train again.
+    `with_settings_of` makes a subclass from the settings. The setting `seed` is the parameter `random_state`, as in
+    scikit-learn: an integer, by default 0, a RandomState or None.
 
     Attributes
     ----------
@@ -94,7 +82,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     #: Features are converted to this type.
     feature_dtype: ClassVar[type] = np.float32
 
-    random_state: RandomState
+    random_state: int | np.random.RandomState | None
     n_jobs: int | None
     keep_points: bool
 
@@ -102,12 +90,6 @@ class Estimator(ClassifierMixin, BaseEstimator):
     parameters_: dict[str, NDArray[Any]] = _of_model("parameters")
     history_: list[dict[str, Any]] = _of_model("history")
     names_: Names = _of_model("names")
-
-    def __init_subclass__(cls, model: Model | None = None, **options: object) -> None:
-        super().__init_subclass__(**options)
-        if model:
-            cls.model = model
-            Estimator.kinds[model.name] = cls
 
     def __dask_tokenize__(self) -> str:
         """Return a new name each time: Dask would identify a dataclass by its fields, which fitting does not change."""
@@ -129,7 +111,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
 
-        The settings in the folder are those of `fit`. What `tune` chose and `names_` are written too.
+        The settings in the folder are those of `fit`. `names_` are written too.
         """
         check_is_fitted(self)
         self.model_.save(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from xmlgp.api.memory import columns_of
 from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
-from xmlgp.estimators.estimator import Estimator, RandomState
-from xmlgp.estimators.features import MatrixLike, read_features
-from xmlgp.estimators.labels import check_given
+from xmlgp.estimators.estimator import Estimator
+from xmlgp.estimators.inputs import MatrixLike, check_given, read_features
+from xmlgp.estimators.parameters import with_settings_of
 from xmlgp.models.gpc.record import GPC
 from xmlgp.text.names import Names
 
@@ -28,13 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["GPCClassifier"]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class GPCClassifier(Estimator, model=GPC):
+@with_settings_of(GPC)
+class GPCClassifier(Estimator):
     """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
 
-    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. The parameters
-    are the settings of `GPCSettings`, with `random_state` for `seed`, `n_jobs` and `keep_points`.
-    See `Estimator` for the other methods and attributes.
+    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. See
+    `Estimator` for the other methods and attributes.
 
     Attributes
     ----------
@@ -42,17 +40,6 @@ class GPCClassifier(Estimator, model=GPC):
         The classes in ascending order; the commands write the probability of the second one. They are 0 and 1 if
         `xmlgp train` has written the model.
     """
-
-    standardise: bool = True
-    inference: str = "vi-taylor"
-    inducing_count: int = 200
-    iterations: int | None = None
-    batch_size: int = 500
-    learning_rate: float | None = None
-    nodes: int = 10
-    random_state: RandomState = 0
-    n_jobs: int | None = None
-    keep_points: bool = True
 
     #: Features that are standardised later may be far from zero.
     feature_dtype = np.float64

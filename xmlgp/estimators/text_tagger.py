@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +14,29 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.api.points import is_matrix
-from xmlgp.api.predict import predict
+from xmlgp.api.predict import Predictions, matrix, predict
 from xmlgp.api.source import DenseFeatures, Source
 from xmlgp.api.trained_model import TrainedModel
-from xmlgp.data.features import Features
 from xmlgp.estimators.classifier import Classifier
-from xmlgp.estimators.documents import Documents, NameLists, check_no_table
-from xmlgp.estimators.estimator import RandomState, load_estimator
-from xmlgp.estimators.features import check_feature_count, unlabelled
-from xmlgp.estimators.labels import check_given
+from xmlgp.estimators.estimator import load_estimator
+from xmlgp.estimators.inputs import MatrixLike, check_feature_count, check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator
 from xmlgp.metrics.assignment import assignment_statistics
+from xmlgp.prediction.assignment import ABOVE_HALF
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
-from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.names import Names
-from xmlgp.text.word_counts import WordCounts
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
     from typing_extensions import Self
 
 __all__ = ["TextTagger"]
+
+#: Texts, or their features.
+Documents: TypeAlias = "Iterable[str] | MatrixLike"
 
 #: The names of the labels of each document.
 LabelNames: TypeAlias = Iterable[Iterable[str]]
@@ -50,13 +48,10 @@ class TextTagger(BaseEstimator):
     Parameters
     ----------
     classifier : MLGPFClassifier or BMLPLClassifier, optional
-        The model, which `fit` clones. By default `MLGPFClassifier()`.
+        The model, which `fit` clones. By default `MLGPFClassifier()`; to search its parameters, give one.
     vectorizer : xmlgp.text.analysis.Analysis, optional
         Which words of texts are counted, as `xmlgp vectorize` does. For other features of texts, use a `Pipeline` of a
         vectorizer and an `MLGPFClassifier`.
-    random_state : int or RandomState, optional
-    n_jobs : int, optional
-        As for `MLGPFClassifier`; None keeps those of `classifier`.
 
     Attributes
     ----------
@@ -76,37 +71,12 @@ class TextTagger(BaseEstimator):
     Every X is a list, an array or a series of texts, or, without a vectorizer, a matrix of features, N×D, so that the
     tagger can be the last step of a pipeline. A tagger that was fitted on texts also takes a matrix of the counts of
     its words. Each method that takes X also takes `dense`, the dense features of the documents, as for `fit`.
+    `xmlgp.predict(tagger.model_, X, explain=5)` lists the words that speak for each label.
     """
 
-    def __init__(
-        self,
-        classifier: Classifier | None = None,
-        vectorizer: Analysis | None = None,
-        *,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
+    def __init__(self, classifier: Classifier | None = None, vectorizer: Analysis | None = None) -> None:
         self.classifier = classifier
         self.vectorizer = vectorizer
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with those of the classifier and the vectorizer if `deep`."""
-        params = super().get_params(deep)
-        if deep and self.classifier is None:
-            params |= {f"classifier__{name}": value for name, value in self._template.get_params().items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, also `classifier__factors` and the like, and return the tagger itself.
-
-        If the classifier is None, setting a parameter of it makes it an `MLGPFClassifier` with this parameter.
-        """
-        nested = {name.partition("__")[0] for name in params if "__" in name}
-        if "classifier" in nested and params.get("classifier", self.classifier) is None:
-            params["classifier"] = MLGPFClassifier()
-        return super().set_params(**params)
 
     def fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
@@ -127,36 +97,14 @@ class TextTagger(BaseEstimator):
             As for `xmlgp.train`, and if there are no words or no labels.
         """
         check_given(self, y)
-        template = self._template
-        if not isinstance(template, Classifier):
-            kind = type(template).__name__
+        classifier = MLGPFClassifier() if self.classifier is None else clone(self.classifier, safe=False)
+        if not isinstance(classifier, Classifier):
+            kind = type(classifier).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        if isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "i" and (y > 1).any():
-            # scikit-learn has numbered the names in each column of lists that have the same length.
-            raise SettingsError(
-                "cross_val_predict takes lists of names with method='predict' only, and otherwise numbers the names; "
-                "for probabilities, give it a DataFrame of 0 and 1 and a Pipeline of a vectorizer and MLGPFClassifier"
-            )
-        tagger_params = {"random_state": self.random_state, "n_jobs": self.n_jobs}
-        overrides = {name: value for name, value in tagger_params.items() if value is not None}
-        classifier = clone(template).set_params(**overrides)
-        points = Source(X, y, dense).numbered(self._names_for(X), extend=True)
+        points = Source(X, y, dense, analysis=self.vectorizer).training()
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
-
-    def _names_for(self, X: Any) -> Names:
-        """Return the names of a new model, which has no labels yet, with a vectorizer that counts words of texts."""
-        vectorizer = Analysis() if self.vectorizer is None else self.vectorizer
-        is_text = not is_matrix(X)
-        if not isinstance(vectorizer, Analysis):
-            advice = "put other vectorizers before a classifier in a Pipeline"
-            raise SettingsError(f"vectorizer must be an Analysis, not {excerpt(vectorizer)}; {advice}")
-        if self.vectorizer is not None and not is_text:
-            raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
-        vectorizer.check()
-        check_no_table(X)
-        return Names([], None, WordCounts(vectorizer, []) if is_text else None)
 
     def suggest(
         self, X: Documents, k: int | None = 5, threshold: float | None = None, *, dense: DenseFeatures | None = None
@@ -177,57 +125,24 @@ class TextTagger(BaseEstimator):
             For each document names and probabilities, the highest first.
         """
         check_is_fitted(self)
-        _check_limits(k, threshold)
-        limits = () if k is None and threshold is None else (threshold, k)
+        if k is None and threshold is None:
+            threshold = ABOVE_HALF
         suggestions: list[list[tuple[str, float]]] = []
         with self.classifier_._threads():
-            for block in self.classifier_._assigned(self._features(X, dense), *limits).blocks():
+            for block in self._predictions(X, dense, k, threshold).blocks():
                 scores = block.scores
                 scores.check_finite(len(suggestions))
                 pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
                 suggestions += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
         return suggestions
 
-    def explain(
-        self, X: Documents, k: int | None = 5, words: int = 5, *, dense: DenseFeatures | None = None
-    ) -> list[list[dict[str, Any]]]:
-        """Return the most probable labels of each document, with the words that speak for and against each.
-
-        Parameters
-        ----------
-        X, k
-            As for `suggest`.
-        words : int
-            The largest number of words for each label, and of words against it.
-
-        Returns
-        -------
-        list of list of dict
-            For each document `{"label": ..., "probability": ..., "for": [...], "against": [...]}`, as
-            `xmlgp predict --explain` writes; the lists have `{"word": ..., "contribution": ...}`.
-
-        Raises
-        ------
-        SettingsError
-            If the utilities of the model are not sums over words.
-        """
-        check_is_fitted(self)
-        _check_limits(k, None)
-        points = unlabelled(self._features(X, dense))
-        count = "all" if k is None else k
-        predictions = predict(self.model_, points, k=count, output="probability", explain=words)
-        with self.classifier_._threads():
-            return [point["labels"] for point in predictions]
-
     def predict_proba(self, X: Documents, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
         """Return the probabilities of all labels, N×K, in the order of `classes_`."""
         check_is_fitted(self)
-        return self.classifier_._score(self._features(X, dense), "probability")
-
-    def decision_function(self, X: Documents, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
-        """Return the numbers that rank labels, N×K, in the order of `classes_`; see that of the classifier."""
-        check_is_fitted(self)
-        return self.classifier_._decide(self._features(X, dense))
+        predictions = self._predictions(X, dense, "all", None)
+        with self.classifier_._threads():
+            probabilities: NDArray[np.floating] = matrix(predictions).toarray()
+        return probabilities
 
     def predict(self, X: Documents, *, dense: DenseFeatures | None = None) -> list[list[str]]:
         """Return the names of the assigned labels of each document, most probable first.
@@ -242,9 +157,8 @@ class TextTagger(BaseEstimator):
         X and y are as for `fit`. A label that the tagger does not know counts as missed.
         """
         assigned = self.predict(X, dense=dense)
-        names = Names(self.classes_.tolist())
         # Without features: only the labels matter. Those that the tagger does not know are appended.
-        truth = Source(csr_array((len(assigned), 0)), y).numbered(names, extend=True)
+        truth = Source(csr_array((len(assigned), 0)), y).numbered(Names(self.classes_.tolist()), extend=True)
         _, assigned_labels = label_matrix(assigned, LabelNumbers(truth.names.labels or []))
         return assignment_statistics(assigned_labels, truth.dataset.labels)["F1_micro"].value
 
@@ -289,19 +203,13 @@ class TextTagger(BaseEstimator):
         self.classes_: NDArray[np.object_] = np.array(classifier.names_.labels, object)
         return self
 
-    @property
-    def _template(self) -> Classifier:
-        """The classifier that `fit` clones."""
-        return MLGPFClassifier() if self.classifier is None else self.classifier
-
-    def _features(self, X: Documents, dense: DenseFeatures | None) -> Features:
-        """Return the features of documents, for the fitted model."""
+    def _predictions(
+        self, X: Documents, dense: DenseFeatures | None, k: int | str | None, threshold: float | None
+    ) -> Predictions:
+        """Return the labels of documents by their probability, as `xmlgp.predict` does."""
         if self.vectorizer_ is None and is_matrix(X):
             check_feature_count(self, X.shape[1])
-        check_no_table(X)
-        features = Source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
-        self.classifier_._check_features(features)
-        return features
+        return predict(self.model_, Source(X, None, dense), k=k, threshold=threshold, output="probability")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -313,11 +221,8 @@ class TextTagger(BaseEstimator):
         return tags
 
 
-def _check_limits(k: object, threshold: object) -> None:
-    """Raise SettingsError unless both are None or what `TextTagger.suggest` takes."""
-    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
-        raise SettingsError(f"k must be a positive integer or None, not {excerpt(k)}")
-    if threshold is None:
-        return
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 <= float(threshold) <= 1:
-        raise SettingsError(f"threshold must be a probability from 0 to 1, not {excerpt(threshold)}")
+class NameLists(list[list[str]]):
+    """Lists of names. `cross_val_predict` makes an array of them, which has one dimension whatever their lengths."""
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.object_]:
+        return np.fromiter(self, object, len(self))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "from_text", "in_words", "kind", "setting"]
+__all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "from_text", "help_of", "in_words"]
+__all__ += ["kind", "setting"]
 
 #: More epochs do not fit into the history.
 EPOCHS_LIMIT = 10**6
@@ -86,6 +87,17 @@ def describe(spec: Field[Any]) -> str:
     if meta["maximum"] is not None:
         return f"a number above {meta['above']}, at most {meta['maximum']}"
     return f"a finite number above {meta['above']}"
+
+
+def help_of(spec: Field[Any]) -> str:
+    """Return the help text of a field, with its choices and what None means."""
+    about = spec.metadata
+    text: str = about["help"].rstrip(".") + "."
+    if about["choices"]:
+        text += f" One of {', '.join(map(repr, about['choices']))}."
+    if about["if_unset"]:
+        text += f" None: {about['if_unset']}."
+    return text
 
 
 def kind(spec: Field[Any]) -> type:

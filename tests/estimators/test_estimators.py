@@ -16,7 +16,7 @@ import xmlgp
 from tests.problems import small_dataset
 from xmlgp.data.toy import toy_dataset
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
-from xmlgp.estimators.estimator import parameters_of
+from xmlgp.estimators.parameters import parameters_of
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import core_count, limit_threads
 
@@ -85,7 +85,7 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
     with limit_threads(3):
         for use in model.predict_proba, model.predict, model.decision_function:
             use(data.features.sparse)
-        for use in tagger.suggest, tagger.explain, tagger.predict_proba, tagger.decision_function:
+        for use in tagger.suggest, tagger.predict, tagger.predict_proba:
             use(texts)
         model.fit(data.features.sparse, data.labels)
     assert used == {threads}
@@ -183,5 +183,3 @@ def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
     )
     for name, array in expected.parameters_.items():
         np.testing.assert_allclose(model.parameters_[name], array, rtol=1e-5, atol=1e-6)
-    probabilities = model.predict_proba(data.features.sparse, client=client)
-    np.testing.assert_array_equal(probabilities, model.predict_proba(data.features.sparse))
