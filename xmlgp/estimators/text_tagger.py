@@ -101,7 +101,7 @@ class TextTagger(BaseEstimator):
         if not isinstance(classifier, Classifier):
             kind = type(classifier).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        points = Source(X, y, dense, analysis=self.vectorizer).training()
+        points = Source(X, y, dense, analysis=self.vectorizer).read()
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
