@@ -19,7 +19,7 @@ from xmlgp.data.dataset import Dataset, no_points, stack, widened
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.progress import QUIET
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import open_corpus
+from xmlgp.text.corpus import open_lines
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.word_counts import WordCounts
 
@@ -65,8 +65,8 @@ def lacking(corpus):
 def blocks_of(path, content, vectorizer, labels):
     """Return the blocks of a corpus with this content for a model that does not change, and the names of labels."""
     path.write_bytes(content)
-    with open_corpus(str(path)) as reader:
-        stream = Corpus(reader, NO_OPTIONS, QUIET).stream(signature_of(vectorizer, labels), labelled=True)
+    with open_lines(str(path)) as lines:
+        stream = Corpus(str(path), lines, NO_OPTIONS, QUIET).stream(signature_of(vectorizer, labels), labelled=True)
         return list(stream.blocks()), stream.labels
 
 

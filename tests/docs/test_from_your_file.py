@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.docs.pages import DOCS, blocks_of
-from xmlgp.text.corpus import open_corpus, read_documents
+from tests.text.corpora import documents_of
 from xmlgp.text.vocabulary import read_vocabulary
 
 BLOCKS = blocks_of((DOCS / "from-your-file.md").read_text(encoding="utf-8"))
@@ -65,8 +65,7 @@ def files(tmp_path, monkeypatch):
 
 
 def read(path):
-    with open_corpus(path) as reader:
-        return [(document.text, document.labels) for document in read_documents(reader)]
+    return [(document.text, document.labels) for document in documents_of(path)]
 
 
 PYTHON = [block.code for block in BLOCKS if block.language == "python"]

@@ -9,7 +9,7 @@ from xmlgp.api.points import Signature
 from xmlgp.data import lines
 from xmlgp.runtime.progress import QUIET
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import open_corpus, read_documents
+from xmlgp.text.corpus import open_lines, read_documents
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
@@ -19,8 +19,8 @@ __all__ = ["documents_of", "in_every_way", "signature_of", "vectorized", "vector
 
 def documents_of(path, options=NO_OPTIONS, **arguments):
     """Return the documents of a corpus at a path."""
-    with open_corpus(str(path), options) as reader:
-        return list(read_documents(reader, options, **arguments))
+    with open_lines(str(path), options) as lines:
+        return list(read_documents(str(path), lines, options, **arguments))
 
 
 def in_every_way(path, content, read):
@@ -49,8 +49,8 @@ def vectorized_by(path, content, vectorizer, labels=(), options=NO_OPTIONS):
     """Return a corpus with this content, vectorized with the words and labels of a model, and its own ones."""
     path.write_bytes(content)
     model = signature_of(vectorizer, labels)
-    with open_corpus(str(path), options) as reader:
-        return Corpus(reader, options, QUIET).read(model)
+    with open_lines(str(path), options) as reader:
+        return Corpus(str(path), reader, options, QUIET).read(model)
 
 
 def signature_of(vectorizer, labels):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.text.corpora import documents_of
 from xmlgp.runtime.errors import DataFormatError, NamesFormatError, XmlgpError
-from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import CorpusOptions, Document
 
 FILES = {
@@ -34,8 +34,7 @@ def write(folder, files, encoding="utf-8"):
 def read(folder, labelled=True, notes=None, **options):
     notes = [] if notes is None else notes
     options = CorpusOptions(**options)
-    with open_corpus(str(folder), options) as reader:
-        return list(read_documents(reader, options, labelled=labelled, note=notes.append))
+    return documents_of(folder, options, labelled=labelled, note=notes.append)
 
 
 def test_documents_have_their_names_texts_and_labels(tmp_path):
@@ -55,7 +54,7 @@ def test_another_encoding(tmp_path):
     write(tmp_path, {"a.txt": "für", "a.key": "grün"}, "latin-1")
     assert read(tmp_path, encoding="latin-1") == [Document(1, "a", "für", ["grün"])]
     with pytest.raises(
-        DataFormatError, match=r"a.txt:1: byte 0xfc at byte 2 of the line is not UTF-8; in cp1252 it reads 'für'"
+        DataFormatError, match=r"a.key:1: byte 0xfc at byte 3 of the line is not UTF-8; in cp1252 it reads 'grün'"
     ):
         read(tmp_path)
 

@@ -5,8 +5,8 @@ import gzip
 import pandas as pd
 import pytest
 
+from tests.text.corpora import documents_of
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
-from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
 TEXTS = ["cat dog purrs", "table chair stands", "dog on the chair", "bread and cheese", "cheese for the cat", "soup"]
@@ -16,8 +16,7 @@ LABELS = [["animals"], ["home"], ["animals", "home"], ["food"], ["food", "animal
 def read(path, content, options=NO_OPTIONS, labelled=True):
     """Return the documents of a file with this content, bytes or text."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with open_corpus(str(path), options) as reader:
-        return list(read_documents(reader, options, labelled=labelled))
+    return documents_of(path, options, labelled=labelled)
 
 
 def table(labels_of, delimiter=","):
@@ -111,7 +110,7 @@ REFUSED = {
     "semicolons between columns": (
         "a.csv",
         "text;labels\nx;a\n",
-        ":1: there is no column 'text'; the columns are 'text;labels'; commas, or tabs in .tsv, separate columns, ",
+        ":1: there is no column 'text'; the columns are 'text;labels'; --text-column names another one, and docs/fr",
     ),
     "cp1252": (
         "a.csv",
@@ -265,8 +264,7 @@ def test_tables_of_pandas(tmp_path, ending, write):
 
     def documents(frame):
         getattr(frame, write)(path, index=False)
-        with open_corpus(str(path)) as reader:
-            return list(read_documents(reader))
+        return documents_of(path)
 
     found = documents(FRAME.assign(labels=["a;b", "c"]))
     assert [tuple(document) for document in found] == [(2, "1", "x", ["a", "b"]), (3, "2", "", ["c"])]
@@ -276,8 +274,8 @@ def test_tables_of_pandas(tmp_path, ending, write):
     with pytest.raises(XmlgpError, match="a label is 250"):
         documents(FRAME.assign(labels=[250, 3.21]))
     path.write_bytes(b"damaged")
-    with pytest.raises(XmlgpError, match=f"a.{ending}: "), open_corpus(str(path)) as reader:
-        list(read_documents(reader))
+    with pytest.raises(XmlgpError, match=f"a.{ending}: "):
+        documents_of(path)
 
 
 def merge_cells(sheet):
@@ -305,15 +303,14 @@ def test_cells_that_pandas_reads_otherwise_are_refused(tmp_path, change, reason)
     with pd.ExcelWriter(path) as writer:
         FRAME.to_excel(writer, index=False)
         change(writer.sheets["Sheet1"])
-    with pytest.raises(XmlgpError, match=reason), open_corpus(str(path)) as reader:
-        list(read_documents(reader))
+    with pytest.raises(XmlgpError, match=reason):
+        documents_of(path)
 
 
 def test_cells_of_parquet_without_text_are_refused_and_large_identifiers_exact(tmp_path):
     path = tmp_path / "a.parquet"
     FRAME.assign(text=[b"x", b"y"]).to_parquet(path)
-    with pytest.raises(XmlgpError, match="a cell is b'x', not text; "), open_corpus(str(path)) as reader:
-        list(read_documents(reader))
+    with pytest.raises(XmlgpError, match="a cell is b'x', not text; "):
+        documents_of(path)
     FRAME.assign(id=pd.array([2**53 + 1, None], "Int64"), labels="a").to_parquet(path)
-    with open_corpus(str(path)) as reader:
-        assert [document.id for document in read_documents(reader)] == [str(2**53 + 1), ""]
+    assert [document.id for document in documents_of(path)] == [str(2**53 + 1), ""]

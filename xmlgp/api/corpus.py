@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
+from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData, never
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.formats import REPOSITORY
+from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter
-from xmlgp.text.corpus import Reader, read_documents
+from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import Columns, CorpusOptions, Document
 from xmlgp.text.labels import BadName, LabelNumbers, LabelRows, note_alike
 from xmlgp.text.names import Names
@@ -31,11 +32,12 @@ class Corpus:
 
     is_text = True
 
-    def __init__(self, reader: Reader, options: CorpusOptions, reporter: Reporter) -> None:
-        self.reader = reader
+    def __init__(self, path: str, lines: LineReader | None, options: CorpusOptions, reporter: Reporter) -> None:
+        self.path = path
+        self.lines = lines
+        self._waits = lines.waits if lines else never
         self._options = options
         self._reporter = reporter
-        self.path = reader.path
 
     def read(self, model: Signature) -> TrainingData:
         """Return the documents as points to train on; their new words and labels follow those of the model.
@@ -67,6 +69,8 @@ class Corpus:
         Words that the model does not have are left out; the names of labels that it does not have follow its own.
         """
         vectorizer = self._vectorizer(model)
+        if self.lines and not labelled:
+            self.lines.answer_at_once()
         labels = model.label_numbers if labelled else LabelNumbers()
         documents = self._documents(vectorizer.columns, labelled)
         return PointStream(
@@ -74,7 +78,7 @@ class Corpus:
             self._blocks(documents, vectorizer, labels),
             labels=labels.names,
             dense=dense,
-            waits=self.reader.waits,
+            waits=self._waits,
             is_text=True,
         )
 
@@ -83,7 +87,7 @@ class Corpus:
         errors: list[DataFormatError] = []
         rows = LabelRows(labels)
         first = 1
-        for block in _cut(up_to_error(self._with_labels(documents, rows), errors), self.reader.waits):
+        for block in _cut(up_to_error(self._with_labels(documents, rows), errors), self._waits):
             texts = [document.text for document in block]
             points = Dataset(vectorizer.features(texts), rows.take())
             yield Block(first, points, texts, [document.id for document in block])
@@ -100,7 +104,7 @@ class Corpus:
         return LabelledPoints(matrix, names, [id for id, _ in found], lines=[line for _, line in found])
 
     def _documents(self, columns: Columns | None, labelled: bool = True, with_texts: bool = True) -> Iterator[Document]:
-        return read_documents(self.reader, self._options, columns, labelled, self._reporter.note, with_texts)
+        return read_documents(self.path, self.lines, self._options, columns, labelled, self._reporter.note, with_texts)
 
     def _with_labels(self, documents: Iterable[Document], rows: LabelRows) -> Iterator[Document]:
         """Yield documents, each of which adds its labels to rows."""

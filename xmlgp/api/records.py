@@ -18,7 +18,6 @@ from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import FilePath, Identifier
 from xmlgp.api.source import Source
 from xmlgp.data.libsvm_format import is_libsvm
-from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
@@ -53,11 +52,11 @@ def read_records(source: Source, reporter: Reporter) -> Records:
     """Return the records of the training file of a path; XmlgpError if it is not one of lines."""
     path = locate(os.fspath(cast(FilePath, source.data)), "train")
     with source.labelled_file("train", reporter) as points:
-        if not isinstance(points.reader, LineReader):
+        if points.lines is None:
             advice = "write JSON Lines, or divide it by `sklearn.model_selection.train_test_split`"
             raise XmlgpError(f"{path}: only files of lines are divided; {advice}")
-        encoding = points.reader.encoding or "latin-1"  # which keeps all bytes
-        first = points.reader.peek_line()
+        encoding = points.lines.encoding or "latin-1"  # which keeps all bytes
+        first = points.lines.peek_line()
         if isinstance(points, Corpus):
             return Records(path, points.labels(None).lines, encoding, is_corpus=True)
         N = points.labels(None).labels.shape[0]

@@ -24,10 +24,10 @@ class RowsFile:
 
     is_text = False
 
-    def __init__(self, reader: LineReader, reporter: Reporter) -> None:
-        self.reader = reader
+    def __init__(self, lines: LineReader, reporter: Reporter) -> None:
+        self.lines = lines
         self._progress, self._note = reporter
-        self.path = reader.path
+        self.path = lines.path
         self._folder = Path(os.path.dirname(self.path))
 
     def read(self, model: Signature) -> TrainingData:
@@ -37,7 +37,7 @@ class RowsFile:
         those of the model.
         """
         several = model.K > 1 if model.K else None
-        dataset, data_format = read_rows(self.reader, self._progress, several, self._note)
+        dataset, data_format = read_rows(self.lines, self._progress, several, self._note)
         if model.K and data_format != REPOSITORY:  # which alone declares its sizes
             dataset = fitted(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
@@ -58,15 +58,17 @@ class RowsFile:
 
         Rows of another number than the `DenseRows` get their error at once.
         """
-        header, blocks = read_blocks(self.reader, model.D, model.K, labelled, self._note)
+        if not labelled:
+            self.lines.answer_at_once()
+        header, blocks = read_blocks(self.lines, model.D, model.K, labelled, self._note)
         self._check_names(self._names_beside(header.D, header.K), model.names)
-        stream = PointStream(header, _numbered(blocks), dense=dense, waits=self.reader.waits)
+        stream = PointStream(header, _numbered(blocks), dense=dense, waits=self.lines.waits)
         stream.count()
         return stream
 
     def labels(self, several: bool | None) -> LabelledPoints:
         """Return the labels of the points."""
-        dataset, data_format = read_rows(self.reader, self._progress, several, self._note)
+        dataset, data_format = read_rows(self.lines, self._progress, several, self._note)
         names = self._names_beside(None, dataset.K).labels
         return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
 

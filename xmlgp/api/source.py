@@ -21,7 +21,7 @@ from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import has_corpus_ending, open_corpus
+from xmlgp.text.corpus import has_corpus_ending, open_lines
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import Vocabulary, read_vocabulary
@@ -166,8 +166,6 @@ class Source:
         self.check(labels_needed=labelled)
         source, rows = self.without_dense()
         with source._open("test", model, Reporter(note=reporter.note)) as opened:
-            if isinstance(opened, RowsFile | Corpus) and not labelled:
-                opened.reader.answer_at_once()
             points = opened.stream(model, labelled, rows)
             check_width(points.E, model.E, self.data)
             if points.D != model.D:
@@ -204,9 +202,9 @@ class Source:
             return
         path = locate(os.fspath(self.data), part)
         corpus = self.corpus or NO_OPTIONS
-        with open_corpus(path, corpus) as reader:
-            if not isinstance(reader, LineReader) or self._is_text(reader, model):
-                yield Corpus(reader, corpus, reporter)
+        with open_lines(path, corpus) as reader:
+            if reader is None or self._is_text(reader, model):
+                yield Corpus(path, reader, corpus, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, reporter)

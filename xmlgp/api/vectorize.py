@@ -14,7 +14,7 @@ from xmlgp.data.streams import check_outputs
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.corpus import open_corpus
+from xmlgp.text.corpus import open_lines
 from xmlgp.text.data_folder import files_to_replace, write_folder
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
@@ -46,14 +46,14 @@ def vectorize(
     inputs = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = ["train.txt", *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(inputs)))]
     check_outputs(files_to_replace(Path(folder), names), inputs)
-    with open_corpus(inputs[0], corpus) as reader:
+    with open_lines(inputs[0], corpus) as lines:
         new = new_signature(True, analysis or Analysis(), corpus)
-        training, _, vocabulary = Corpus(reader, corpus, reporter).read(new)
+        training, _, vocabulary = Corpus(inputs[0], lines, corpus, reporter).read(new)
     points = [training]
     for file in inputs[1:]:
-        with open_corpus(file, corpus) as reader:
+        with open_lines(file, corpus) as lines:
             model = Signature(vocabulary, training.D, training.K)
-            stream = Corpus(reader, corpus, reporter).stream(model, labelled=True)
+            stream = Corpus(file, lines, corpus, reporter).stream(model, labelled=True)
             blocks = [block.points for block in stream.blocks()]
         with_words = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
         points.append(stack([no_points(training.D, training.K), *with_words]))

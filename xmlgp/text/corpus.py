@@ -6,28 +6,29 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from xmlgp.data.file_kinds import format_ending
-from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name
-from xmlgp.text.document_folder import DocumentFolder
-from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document, Reading, StoredCorpus
-from xmlgp.text.json_lines import read_json_lines
+from xmlgp.text.document_folder import read_folder
+from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document, Reading
 from xmlgp.text.label_cells import divide_labels
-from xmlgp.text.lines_of_text import FASTTEXT_START, read_annif, read_fasttext, read_lines, refuse_header
+from xmlgp.text.lines_of_text import (
+    FASTTEXT_START,
+    read_annif,
+    read_fasttext,
+    read_json_lines,
+    read_lines,
+    refuse_header,
+)
 from xmlgp.text.refusals import refuse_doubtful
-from xmlgp.text.table_files import TableFile, is_table_file
-from xmlgp.text.tables import header_fields, read_csv, read_tsv
+from xmlgp.text.tables import header_fields, is_table_file, read_csv, read_table_file, read_tsv
 
-__all__ = ["FORMATS", "Reader", "format_of_corpus", "has_corpus_ending", "is_corpus", "open_corpus", "read_documents"]
-
-#: What `open_corpus` yields.
-Reader: TypeAlias = LineReader | StoredCorpus
+__all__ = ["FORMATS", "format_of_corpus", "has_corpus_ending", "open_lines", "read_documents"]
 
 
 class Format(NamedTuple):
@@ -56,22 +57,14 @@ def has_corpus_ending(path: str) -> bool:
     return format_ending(path) in ENDINGS or is_table_file(path)
 
 
-def is_corpus(path: str, line: bytes, strict: bool = True) -> bool:
-    """Return whether a file is a corpus, not rows of numbers (`is_rows`), by its name and its first line (bytes)."""
-    return has_corpus_ending(path) or not is_rows(line, strict)
-
-
 @contextlib.contextmanager
-def open_corpus(path: str | os.PathLike[str], options: CorpusOptions = NO_OPTIONS) -> Iterator[Reader]:
-    """Open a corpus; yield the `LineReader` of a file of text or of `-`, or what is stored otherwise."""
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        yield DocumentFolder(path, options.encoding)
-    elif is_table_file(path):
-        yield TableFile(path)
-    else:
-        with open_input(path, options.encoding) as stream:
-            yield LineReader(stream, path, options.encoding)
+def open_lines(path: str, options: CorpusOptions = NO_OPTIONS) -> Iterator[LineReader | None]:
+    """Open the lines of a file of text or of `-`; yield None for a corpus that has none, a folder or a table file."""
+    if os.path.isdir(path) or is_table_file(path):
+        yield None
+        return
+    with open_input(path, options.encoding) as stream:
+        yield LineReader(stream, path, options.encoding)
 
 
 def format_of_corpus(path: str, line: bytes, options: CorpusOptions = NO_OPTIONS, usual: Columns | None = None) -> str:
@@ -93,60 +86,64 @@ def format_of_corpus(path: str, line: bytes, options: CorpusOptions = NO_OPTIONS
 
 
 def read_documents(
-    reader: Reader,
+    path: str,
+    reader: LineReader | None,
     options: CorpusOptions = NO_OPTIONS,
     usual: Columns | None = None,
     labelled: bool = True,
     note: Callable[[str], object] = ignore,
     with_texts: bool = True,
 ) -> Iterator[Document]:
-    """Yield the documents of a corpus that `open_corpus` has opened; DataFormatError names a malformed line.
+    """Yield the documents of a corpus that `open_lines` has opened; DataFormatError names a malformed line.
 
-    Unless `with_texts`, the columns of texts may be missing. Unless `labelled`, documents need no labels, none are
-    read, and a line may be a text alone.
+    Unless `with_texts`, columns of texts are not read, and may be missing. Unless `labelled`, documents need no labels,
+    none are read, and a line may be a text alone. `usual` are the columns that the options do not name.
     """
-    reading = Reading(reader.path, options.columns(usual), labelled, with_texts, options.id is not None, note)
-    if isinstance(reader, StoredCorpus):
-        separator = ";" if isinstance(reader, TableFile) else None
-        documents = reader.documents(reading)
-        name = "jsonl"
+    columns = options.columns(usual)
+    read = columns if with_texts else columns._replace(text=())
+    reading = Reading(path, read, labelled, options.id is not None, options.encoding, note)
+    name = None
+    if reader is None:
+        is_folder = os.path.isdir(path)
+        documents = read_folder(reading) if is_folder else read_table_file(reading)
+        separator = None if is_folder else ";"
     else:
         lines = decoded_lines(reader)
         first = next(lines, None)
         if first is None:
             return
-        name = format_of_corpus(reader.path, first[1].encode(), options, usual)
-        if labelled and name == "lines":
-            reason = f"{excerpt(first[1])} is not the first line of a corpus with labels, as docs/text.md has them"
-            raise reading.error(1, reason)
-        if name in ("annif", "lines") and options.format is None:
-            refuse_header(first[1], reading)
-        if name == "annif" and options.format is None and not labelled:
-            note(f"{reader.path}: taking what follows a tab as labels; --corpus-format lines takes it as text")
-        separator = FORMATS[name].separator
+        name = format_of_corpus(path, first[1].encode(), options, columns)
+        _check_first_line(first[1], name, reading, options)
         documents = FORMATS[name].read(chain([first], lines), reading)
-    documents = _normalized(documents, reading, separator, name != "jsonl" or isinstance(reader, TableFile))
+        separator = FORMATS[name].separator
+    is_cell = separator is not None or name == "fasttext"
+    documents = _normalized(documents, reading, columns.separator or separator, is_cell)
     if labelled:
         documents = refuse_doubtful(documents, reading, name == "annif" and options.format is None)
     yield from documents
 
 
-def _normalized(
-    documents: Iterator[Document], reading: Reading, separator: str | None, are_cells: bool
-) -> Iterator[Document]:
-    """Yield documents with identifiers and names of labels as other files have them too, and labels divided.
+def _check_first_line(line: str, format: str, reading: Reading, options: CorpusOptions) -> None:
+    """Raise DataFormatError if a first line is a header or has no labels; note where a tab is taken to precede them."""
+    if reading.labelled and format == "lines":
+        reason = f"{excerpt(line)} is not the first line of a corpus with labels, as docs/text.md has them"
+        raise reading.error(1, reason)
+    if options.format is None and format in ("annif", "lines"):
+        refuse_header(line, reading)
+        if format == "annif" and not reading.labelled:
+            reading.note(f"{reading.path}: taking what follows a tab as labels; --corpus-format lines takes it as text")
 
-    The separator is that of the format, if the columns have none.
-    """
-    separator = reading.columns.separator or separator
+
+def _normalized(
+    documents: Iterator[Document], reading: Reading, separator: str | None, is_cell: bool
+) -> Iterator[Document]:
+    """Yield documents with identifiers and names of labels as other files have them too, and labels divided."""
     for document in documents:
-        id = document.id
-        if isinstance(id, str):
-            id = " ".join(id.split())
+        id = " ".join(document.id.split()) if isinstance(document.id, str) else document.id
         labels = []
         for text in document.labels if reading.labelled else ():
             try:
-                labels += divide_labels(text, separator, are_cells)
+                labels += divide_labels(text, separator, is_cell)
             except ValueError as error:
                 raise reading.error(document.line, f"the labels are {excerpt(text)}: {error}") from None
         yield document._replace(id=id, labels=list(map(normalized_name, labels)))

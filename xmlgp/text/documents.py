@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["NO_OPTIONS", "PAGE", "Columns", "CorpusOptions", "Document", "Reading", "StoredCorpus"]
-__all__ += ["absent"]
+__all__ = ["NO_OPTIONS", "PAGE", "Columns", "CorpusOptions", "Document", "Reading"]
 
 #: The page of the documentation on what is not read.
 PAGE = "docs/from-your-file.md"
@@ -26,28 +25,6 @@ class Document(NamedTuple):
     id: str | int | None
     text: str
     labels: list[str]
-
-
-class StoredCorpus:
-    """A corpus that is stored as a whole, not as lines of text; it answers what readers ask of a `LineReader`."""
-
-    def __init__(self, path: str, encoding: str | None = None) -> None:
-        self.path = path
-        self.encoding = encoding
-
-    def documents(self, reading: Reading) -> Iterator[Document]:
-        """Yield each document; DataFormatError names a malformed one."""
-        raise NotImplementedError
-
-    def peek_line(self) -> bytes:
-        """Return no line, as from an empty file: only text has one that tells its format."""
-        return b""
-
-    def waits(self) -> bool:
-        """Return False: the next document is there, so nothing needs to be answered at once."""
-        return False
-
-    answer_at_once = waits
 
 
 class Columns(NamedTuple):
@@ -81,41 +58,69 @@ class CorpusOptions(NamedTuple):
     def columns(self, usual: Columns | None = None) -> Columns:
         """Return the usual columns, with those that the options name in their place."""
         usual = usual or Columns()
+        text = (self.text,) if isinstance(self.text, str) else self.text
+        labels = (self.labels,) if isinstance(self.labels, str) else self.labels
         return Columns(
-            _names(self.text) or usual.text,
-            _names(self.labels) or usual.labels,
-            self.separator or usual.separator,
-            self.id or usual.id,
+            text or usual.text, labels or usual.labels, self.separator or usual.separator, self.id or usual.id
         )
-
-
-def _names(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else names
 
 
 class Reading(NamedTuple):
     """How a corpus is read: its path for messages, its columns, and whether its documents must have labels.
 
-    `note` is called with what users should know. Unless `with_texts`, texts may be missing, as nothing looks at them.
-    With `id_needed`, the column of identifiers may not.
+    With `id_needed`, the column of identifiers may not be missing. `note` is called with what users should know.
     """
 
     path: str
     columns: Columns
     labelled: bool = True
-    with_texts: bool = True
     id_needed: bool = False
+    encoding: str | None = None
     note: Callable[[str], object] = ignore
 
     def error(self, line: int, reason: str) -> DataFormatError:
         """Return the error of a malformed line."""
         return DataFormatError(self.path, line, reason)
 
+    @property
+    def names(self) -> set[str]:
+        """The columns that are read, if they are there."""
+        return {*self.columns.text, *(self.columns.labels if self.labelled else ()), self.columns.id or "id"}
 
-def absent(noun: str, name: str, names: Sequence[str], option: str) -> str:
-    """Return what is wrong where no column, or field, has a name that an option can change."""
-    listed = ", ".join([*map(excerpt, names[:SHOWN]), *(["…"] if len(names) > SHOWN else [])]) or "none"
-    return f"there is no {noun} {excerpt(name)}; the {noun}s are {listed}; {option} names another one"
+    def document(self, line: int, fields: Mapping[str, Any], noun: str = "field") -> Document:
+        """Return the document of the fields of an object, or of the cells of a row; messages call one a `noun`.
+
+        What is null is empty, and a whole number counts as text. The labels are texts that may have several names.
+        """
+
+        def value(name: str, option: str) -> Any:
+            if name in fields:
+                return fields[name]
+            names = [*map(excerpt, list(fields)[:SHOWN]), *(["…"] if len(fields) > SHOWN else [])]
+            found = f"there is no {noun} {excerpt(name)}; the {noun}s are {', '.join(names) or 'none'}"
+            raise self.error(line, f"{found}; {option} names another one, and {PAGE} has other files")
+
+        def text(value: Any, name: str) -> str:
+            if value is None:
+                return ""
+            if not isinstance(value, str) and type(value) is not int:
+                reason = f"{name} is {excerpt(value)}, which is not text; {PAGE} has lines of jq that make text of it"
+                raise self.error(line, reason)
+            return str(value)
+
+        texts = [text(value(name, "--text-column"), name) for name in self.columns.text]
+        labels: list[str] = []
+        for name in self.columns.labels if self.labelled else ():
+            found = value(name, "--label-column")
+            labels += [text(label, f"a label in {name}") for label in (found if isinstance(found, list) else [found])]
+        name = self.columns.id or "id"
+        id = value(name, "--id-column") if self.id_needed else fields.get(name)
+        if isinstance(id, float) and id.is_integer():
+            # pandas writes whole numbers with decimals where other rows have none.
+            id = int(id)
+        if id is not None and type(id) not in (str, int):
+            raise self.error(line, f"{name} is {excerpt(id)}, neither text nor an integer")
+        return Document(line, id, " ".join(texts), labels)
 
 
 #: The file, and the columns of a model, determine how a corpus is read.

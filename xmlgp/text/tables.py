@@ -1,24 +1,49 @@
-"""Documents in tables with a header: comma-separated and tab-separated values.
+"""Documents in tables with a header: comma-separated and tab-separated values, Excel workbooks and Parquet files.
 
 CSV is as RFC 4180 has it: a field in quotes may have commas and line ends. In tab-separated values a row is a line, and
-a quote is a character like any other.
+a quote is a character like any other. pandas reads the other two.
 """
 
 from __future__ import annotations
 
 import csv
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from numbers import Number
+from typing import TYPE_CHECKING
 
-from xmlgp.runtime.errors import DataFormatError
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import PAGE, Document, Reading, absent
+from xmlgp.runtime.zip_archives import open_archive
+from xmlgp.text.documents import PAGE, Document, Reading
 
-__all__ = ["documents_of_rows", "header_fields", "read_csv", "read_rows", "read_tsv"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["header_fields", "is_table_file", "read_csv", "read_table_file", "read_tsv"]
 
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
+
+#: Bytes that a workbook may expand to however small it is, and times its size that it may expand to beyond.
+FREE_BYTES = 1 << 26
+MOST_EXPANDED = 100
+
+#: What has a text; lists, objects and bytes have none.
+TEXTS = (str, Number, date, time, timedelta)
+
+#: Rows of a Parquet file that are in memory at a time.
+ROWS = 256
+
+#: What a sheet may have that pandas reads as empty cells, and what to do.
+UNREADABLE = {
+    re.compile(rb"(</f>|<f [^>]*/>)(<v></v>|<v ?/>)?</c>"): "a formula has no value; open the workbook, and save it",
+    re.compile(rb"<mergeCell "): "cells are merged, of which only the first has a value; unmerge and fill them",
+    re.compile(rb"<c [^>]*\bt=\"e\""): "a cell has an error, such as #N/A; empty or correct it",
+}
 
 
 def header_fields(line: str, delimiter: str) -> list[str]:
@@ -31,21 +56,18 @@ def header_fields(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def read_csv(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
-    """Yield the documents of comma-separated values."""
-    return documents_of_rows(read_rows(lines, reading.path, ","), reading)
-
-
 def read_tsv(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
     """Yield the documents of tab-separated values."""
-    return documents_of_rows(read_rows(lines, reading.path, "\t"), reading)
+    return _documents(((number, line.split("\t")) for number, line in lines if line), reading)
 
 
-def read_rows(lines: Iterable[tuple[int, str]], path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line where each row starts, and its fields; skip empty lines. DataFormatError names a malformed row."""
-    if delimiter == "\t":
-        yield from ((number, line.split("\t")) for number, line in lines if line)
-        return
+def read_csv(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+    """Yield the documents of comma-separated values."""
+    return _documents(_csv_rows(lines, reading), reading)
+
+
+def _csv_rows(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line where each row starts, and its fields; skip empty lines."""
     csv.field_size_limit(LONGEST_FIELD)
     rows = csv.reader((line + "\n" for _, line in lines), strict=True)
     start = 1
@@ -56,30 +78,18 @@ def read_rows(lines: Iterable[tuple[int, str]], path: str, delimiter: str) -> It
             start = rows.line_num + 1
     except csv.Error as error:
         reason = f"the row that starts here is not CSV ({error}): is a quote not closed, or one within not doubled?"
-        raise DataFormatError(path, start, reason) from None
+        raise reading.error(start, reason) from None
 
 
-def documents_of_rows(rows: Iterator[tuple[int, list[str]]], reading: Reading) -> Iterator[Document]:
+def _documents(rows: Iterator[tuple[int, list[str]]], reading: Reading) -> Iterator[Document]:
     """Yield the documents of rows, the first of which has the names of columns."""
     line, header = next(rows, (1, []))
     header = [name.strip() for name in header]
-    columns = reading.columns
-
-    def position(name: str, option: str) -> int:
+    for name in reading.names:
         if header.count(name) > 1:
             raise reading.error(line, f"there are {header.count(name)} columns {excerpt(name)}")
-        if name not in header:
-            reason = f"{absent('column', name, header, option)}, and {PAGE} has tables without a header"
-            if len(header) == 1 and name in re.split("[;|\t]", header[0]):
-                found = f"there is no column {excerpt(name)}; the columns are {excerpt(header[0])}"
-                reason = f"{found}; commas, or tabs in .tsv, separate columns, and {PAGE} has other separators"
-            raise reading.error(line, reason)
-        return header.index(name)
-
-    texts = [position(name, "--text-column") for name in columns.text if reading.with_texts or name in header]
-    labels = [position(name, "--label-column") for name in columns.labels] if reading.labelled else []
-    id_name = columns.id or "id"
-    identifier = position(id_name, "--id-column") if id_name in header or reading.id_needed else None
+    # A missing column is a mistake of the header, not of the first row.
+    reading.document(line, dict.fromkeys(header, ""), "column")
     for line, row in rows:
         if not any(row):
             # Spreadsheets write rows that were once used.
@@ -88,5 +98,83 @@ def documents_of_rows(rows: Iterator[tuple[int, list[str]]], reading: Reading) -
             raise reading.error(line, f"this row has {counted(len(row), 'field')}, but the header has {len(header)}")
         if len(row) > 1 and row == header:
             raise reading.error(line, "this row is the header again; remove it")
-        text = " ".join([row[column] for column in texts])
-        yield Document(line, None if identifier is None else row[identifier], text, [row[column] for column in labels])
+        yield reading.document(line, dict(zip(header, row, strict=True)))
+
+
+def is_table_file(path: str) -> bool:
+    """Return whether a file is an Excel workbook or a Parquet file, by the ending of its name."""
+    return path.lower().endswith((".xlsx", ".parquet"))
+
+
+def read_table_file(reading: Reading) -> Iterator[Document]:
+    """Yield the documents of a Parquet file, or of the first sheet of a workbook; the line of one is that of its row.
+
+    XmlgpError if the file is damaged, or a cell that is read has no text; a label must be text, as where it is a
+    number a sheet may show other digits.
+    """
+    try:
+        yield from _documents(enumerate(_rows(reading), 1), reading)
+    except ImportError as error:
+        raise XmlgpError(f"{reading.path}: this needs {error.name}: pip install 'xmlgp[tables]'") from None
+    except (MemoryError, OSError, XmlgpError):
+        raise
+    except Exception as error:  # of many kinds
+        reason = excerpt(str(error).partition("\n")[0])
+        raise XmlgpError(f"{reading.path}: the table is damaged ({reason}); save it as CSV in UTF-8") from error
+
+
+def _rows(reading: Reading) -> Iterator[list[str]]:
+    """Yield the names of columns, and then the cells of each row as texts."""
+    is_parquet = reading.path.lower().endswith(".parquet")
+    for number, frame in enumerate(_parquet_frames(reading.path) if is_parquet else _sheet(reading)):
+        header = [str(name).strip() for name in frame.columns]
+        if not number:
+            yield header
+        for row in frame.itertuples(index=False, name=None):
+            yield [_as_text(cell, name, reading) for cell, name in zip(row, header, strict=True)]
+
+
+def _as_text(cell: object, name: str, reading: Reading) -> str:
+    """Return a cell of a column as a text; empty without a value: None, NaN, NaT or NA."""
+    import pandas
+
+    if isinstance(cell, str):
+        return cell
+    if pandas.isna(cell) is True:  # an array for a list
+        return ""
+    is_label = name in reading.columns.labels
+    if name in reading.names and (is_label or not isinstance(cell, TEXTS)):
+        reason = (
+            f"a {'label' if is_label else 'cell'} is {excerpt(cell)}, not text; make the column text, or see {PAGE}"
+        )
+        raise XmlgpError(f"{reading.path}: {reason}")
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _parquet_frames(path: str) -> Iterator[pandas.DataFrame]:
+    from pyarrow import parquet
+
+    for batch in parquet.ParquetFile(path).iter_batches(ROWS):
+        # Whole numbers beside null would be floats, which have fewer digits.
+        yield batch.to_pandas(integer_object_nulls=True)
+
+
+def _sheet(reading: Reading) -> Iterator[pandas.DataFrame]:
+    """Yield the first sheet of a workbook, if pandas reads all of its cells right."""
+    import pandas
+
+    with open_archive(reading.path) as archive:
+        most = max(FREE_BYTES, MOST_EXPANDED * os.path.getsize(reading.path))
+        if sum(member.file_size for member in archive.infolist()) > most:
+            raise XmlgpError(f"{reading.path}: it expands to more than {MOST_EXPANDED} times its size")
+        for member in archive.namelist():
+            content = archive.read(member) if member.startswith("xl/worksheets/") else b""
+            for pattern, reason in UNREADABLE.items():
+                if pattern.search(content):
+                    raise XmlgpError(f"{reading.path}: {reason}")
+    with pandas.ExcelFile(reading.path, engine="openpyxl") as book:
+        if len(book.sheet_names) > 1:
+            reading.note(f"{reading.path}: only the sheet {excerpt(book.sheet_names[0])} is read, the first one")
+        # pandas would number columns of the same name.
+        frame = pandas.read_excel(book, header=None, dtype=object, na_filter=False)
+        yield frame[1:].set_axis(frame.iloc[0], axis="columns") if len(frame) else frame
