@@ -280,7 +280,7 @@ def test_the_number_of_labels_is_that_of_the_data_if_scores_do_not_say_it(tmp_pa
         (". p.jsonl", ". is a folder; the scores come first, then the data"),
         (
             "test.txt a.scores",
-            "test.txt:1: the first line must be two nonnegative integers `N K`, not '3 2 4', as data",
+            "test.txt:1: the first line must be two nonnegative integers `N K`, the numbers of points and labels, ",
         ),
         ("plain.scores test.txt", "plain.scores has 6 labels, but there are 4"),
         ("a.scores five.txt", "five.txt has 5 labels, but there are 4"),

@@ -29,7 +29,7 @@ from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import Statistic
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.errors import ScoresFormatError, SettingsError, UsageError
+from xmlgp.runtime.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
@@ -270,12 +270,12 @@ def _check_probabilities(scores: Scores, name: str) -> None:
 
 
 def _evaluate_binary(matching: Matched, calibration: bool, note: Note) -> Evaluation:
-    """Return the measures of data of one label, and note what scores are; ScoresFormatError if a point has none."""
+    """Return the measures of data of one label, and note what scores are; DataFormatError if a point has none."""
     name, scores, true = matching.name, matching.scores, matching.labels
     missing = np.flatnonzero(np.diff(scores.indptr) == 0)
     if len(missing):
         # The first point is in the second line, if the first one has the sizes.
-        raise ScoresFormatError(
+        raise DataFormatError(
             name, int(missing[0]) + 2 - scores.open, "the point has no score, but accuracy needs one per point"
         )
     if are_probabilities(scores.matrix):

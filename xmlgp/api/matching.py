@@ -168,9 +168,9 @@ def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
         reader = LineReader(stream, path)
         first = reader.peek_line()
         if kind == "csv" or first.startswith(b"id,"):
-            return read_label_table(reader, ",")
+            return read_label_table(reader, "csv")
         if kind == "tsv" or first.startswith(b"id\t"):
-            return read_label_table(reader, "\t")
+            return read_label_table(reader, "tsv")
         if kind == "jsonl" or first.lstrip().startswith(b"{"):
             return read_label_records(reader)
         return NamedScores(read_open_scores(reader, reporter.progress))

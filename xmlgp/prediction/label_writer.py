@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
@@ -18,7 +17,7 @@ from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.errors import UsageError
 
-__all__ = ["FORMATS", "LabelExplanations", "LabelWriter", "ScoredPoints", "format_of"]
+__all__ = ["DIALECTS", "FORMATS", "LabelExplanations", "LabelWriter", "ScoredPoints", "format_of"]
 
 #: The formats of labels with their names.
 FORMATS = ("jsonl", "tsv", "csv")
@@ -29,11 +28,19 @@ OTHER_TABLES = (".xlsx", ".xls", ".ods", ".parquet", ".feather")
 #: The digits that single precision has.
 NUMBER = ".7g"
 
-#: Control characters without whitespace. Identifiers may have any, and a terminal would obey those printed on it.
-CONTROL_CODES = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
-
 #: Points that are explained and formatted at a time.
 POINTS = 256
+
+
+class _TabSeparated(csv.excel_tab):
+    """Tab-separated values, which have no quotes."""
+
+    quoting = csv.QUOTE_NONE
+    quotechar = None
+
+
+#: The dialects of tables.
+DIALECTS: dict[str, type[csv.Dialect]] = {"tsv": _TabSeparated, "csv": csv.excel}
 
 
 class ScoredPoints(NamedTuple):
@@ -72,7 +79,7 @@ class LabelExplanations:
         of_neighbours = ["nearest", "from"] if self.predictor.pooled else []
         return ["for", "against", *of_neighbours, *(["text"] if self.texts else [])]
 
-    def __call__(self, features: Features, scores: Scores) -> Iterator[list[object]]:
+    def __call__(self, features: Features, scores: Scores) -> Iterator[dict[str, object]]:
         """Yield the values of the fields for each scored label of points with these features, B×D as read.
 
         The first two are lists of {"word": name, "contribution": number}, the strongest first.
@@ -80,26 +87,25 @@ class LabelExplanations:
         contributions = self.predictor.explain(features, scores)
         supporters = self.predictor.supporters(features, scores, self.count)
         for pair in range(len(scores.labels)):
-            values: list[object] = [
-                [{"word": self._name(feature), "contribution": _rounded(value)} for feature, value in side]
-                for side in contributions.strongest(pair, self.count)
-            ]
+            sides = zip(("for", "against"), contributions.strongest(pair, self.count), strict=True)
+            explanation: dict[str, object] = {
+                side: [{"word": self._name(feature), "contribution": _rounded(value)} for feature, value in words]
+                for side, words in sides
+            }
             if supporters is not None:
-                values.append(
-                    [
-                        {
-                            "document": supporter.point + 1,
-                            "similarity": _rounded(supporter.similarity),
-                            "words": [self._name(word) for word in supporter.words],
-                        }
-                        for supporter in supporters[pair]
-                    ]
-                )
-                values.append({name: _rounded(value) for name, value in contributions.shares(pair).items()})
+                explanation["nearest"] = [
+                    {
+                        "document": supporter.point + 1,
+                        "similarity": _rounded(supporter.similarity),
+                        "words": [self._name(word) for word in supporter.words],
+                    }
+                    for supporter in supporters[pair]
+                ]
+                explanation["from"] = {name: _rounded(value) for name, value in contributions.shares(pair).items()}
             if self.texts and contributions.text is not None:
                 text = int(contributions.text[pair])
-                values.append(self.texts[text] if text >= 0 else None)
-            yield values
+                explanation["text"] = self.texts[text] if text >= 0 else None
+            yield explanation
 
     def _name(self, feature: int) -> str | int:
         return feature if self.names is None else self.names[feature]
@@ -131,9 +137,13 @@ class LabelWriter:
         # The header is written with the first points: an error in these leaves no output.
         head = "" if name == "jsonl" else _table_row(name, self._header())
         for record in self.records(blocks):
-            lines = [_json_line(record)] if name == "jsonl" else [_table_row(name, row) for row in _cells(record)]
+            if name == "jsonl":
+                text = _json_line(record)
+            else:
+                rows = ([record["id"], *map(_cell, label.values())] for label in record["labels"])
+                text = head + "".join([_table_row(name, row) for row in rows])
             # Half of a surrogate pair, which an identifier in JSON can have, is written as JSON escapes it.
-            stream.write((head + "".join(lines)).encode(errors="backslashreplace"))
+            stream.write(text.encode(errors="backslashreplace"))
             head = ""
         stream.write(head.encode())
 
@@ -145,9 +155,9 @@ class LabelWriter:
             block.scores.check_finite(done)
             scores = block.scores.descending()
             for start in range(0, scores.N, POINTS):
-                rows = slice(start, min(start + POINTS, scores.N))
-                chunk = scores.rows(rows.start, rows.stop)
-                labels = self._labels(block.features, rows, chunk)
+                chunk = scores.rows(start, min(start + POINTS, scores.N))
+                rows = slice(start, start + chunk.N)
+                labels = self._labels(block.features[rows], chunk)
                 for id, (first, last) in zip(block.ids[rows], itertools.pairwise(chunk.indptr), strict=True):
                     yield {"id": id, "labels": labels[first:last], **mark}
             done += scores.N
@@ -158,8 +168,8 @@ class LabelWriter:
         std = ["std"] if self.with_std else []
         return ["id", *uri, "label", self.output, *std, *(self.explain.fields if self.explain else [])]
 
-    def _labels(self, features: Features, rows: slice, scores: Scores) -> list[dict[str, object]]:
-        """Return what each label of the points in some rows has."""
+    def _labels(self, features: Features, scores: Scores) -> list[dict[str, object]]:
+        """Return what each label of points with these features has."""
         labels = scores.labels.tolist()
         columns: dict[str, Iterable[object]] = {}
         if self.uris is not None:
@@ -168,9 +178,10 @@ class LabelWriter:
         columns[self.output] = map(_rounded, scores.scores.tolist())
         if scores.std is not None:
             columns["std"] = map(_rounded, scores.std.tolist())
-        if self.explain is not None:
-            columns |= zip(self.explain.fields, zip(*self.explain(features[rows], scores), strict=True), strict=False)
-        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        written = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        if self.explain is None:
+            return written
+        return [label | reasons for label, reasons in zip(written, self.explain(features, scores), strict=True)]
 
 
 def _json_line(record: dict[str, Any]) -> str:
@@ -178,33 +189,21 @@ def _json_line(record: dict[str, Any]) -> str:
     return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
 
 
-def _cells(record: dict[str, Any]) -> Iterator[list[object]]:
-    """Yield the rows of a point in a table; in a cell, words with their contributions are separated by semicolons."""
-    for label in record["labels"]:
-        yield [record["id"], *map(_cell, label.values())]
-
-
 def _cell(value: object) -> object:
-    if isinstance(value, dict):
-        pairs = list(value.items())
-    elif isinstance(value, list):
+    """Return what a table has in place of a field; words with their contributions are separated by semicolons."""
+    if isinstance(value, list):
         # A word and its contribution, or a document and its similarity.
-        pairs = [tuple(entry.values())[:2] for entry in value]
-    else:
-        return value
-    return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in pairs)
+        value = dict(tuple(entry.values())[:2] for entry in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in value.items())
+    return value
 
 
 def _table_row(name: str, row: Sequence[object]) -> str:
     """Return a row of a table of text, "csv" or "tsv", with its line end."""
-    if name == "tsv":
-        # Tab-separated values have no quotes, so a cell cannot contain the separators.
-        cells = ["" if value is None else " ".join(CONTROL.sub(" ", str(value)).split()) for value in row]
-        return "\t".join(cells) + "\n"
+    cells = [CONTROL.sub(" ", value) if isinstance(value, str) else value for value in row]
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(
-        [CONTROL_CODES.sub(" ", value) if isinstance(value, str) else value for value in row]
-    )
+    csv.writer(text, DIALECTS[name], lineterminator="\n").writerow(cells)
     return text.getvalue()
 
 

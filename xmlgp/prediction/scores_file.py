@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import os
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -25,39 +26,29 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.lines import LineReader
-from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
+from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.repository_format import INDEX_BOUND
 from xmlgp.data.streams import open_input
-from xmlgp.runtime.errors import NumericalError, ScoresFormatError
+from xmlgp.runtime.errors import DataFormatError, NumericalError
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.untrusted_text import quote
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["Scores", "read_open_scores", "read_scores", "write_scores"]
 
-HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)(?:[ \t]+(assigned))?[ \t]*\r?\n")
+HEADER = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})(?:[ \t]+(assigned))?[ \t]*")
 
-#: The start of a line of omikuji, which writes scores with decimals.
-SPACED = rb"[ \t]*\d+ \d+\.\d+[\t\r\n]"
+#: A pair of label and score, perhaps with a standard deviation.
+PAIR = re.compile(r"(?<!\S)([0-9]+):([-+.0-9eE]+)(?::([-+.0-9eE]+))?(?!\S)")
 
-#: The start of the first line of a file without `N K`, which is that of a point, perhaps one without scores.
-POINT = re.compile(rb"[ \t]*(?:\d+:|\r?\n)|" + SPACED)
+#: The start of a line of omikuji, which writes scores with decimals, and what makes its pairs those of a scores file.
+SPACED = re.compile(r"[ \t]*[0-9]+ [0-9]+\.[0-9]+(?:\t|$)")
+AS_PAIRS = str.maketrans(" \t", ": ")
 
-#: Pairs that are formatted at a time, to limit the memory of the text and its template.
-PAIRS_WRITTEN = 1 << 16
+#: Labels are stored as 32-bit integers.
+MOST_LABELS = INDEX_BOUND - 1
 
 #: A float32 has seven significant digits.
 NUMBER = "%.7g"
-
-#: The characters of numbers.
-NUMERALS = b"0123456789+-.eE"
-
-#: Tabs become spaces; characters that only Python regards as white space become invalid.
-BLANKS = bytes.maketrans(b"\t\n\r\v\f", b"  ???")
-
-COLONS = bytes.maketrans(b":", b" ")
-
-#: Makes the pairs of omikuji those of a scores file.
-AS_PAIRS = bytes.maketrans(b" \t", b": ")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,12 +102,6 @@ class Scores:
         table[np.arange(k) < lengths[:, None]] = self.scores
         return table
 
-    def slices(self, most: int) -> Iterator[slice]:
-        """Yield slices of points that together have at most so many scores, or are one point."""
-        step = max(1, most // int(np.diff(self.indptr).max(initial=1)))
-        for start in range(0, self.N, step):
-            yield slice(start, min(start + step, self.N))
-
     def rows(self, start: int, stop: int) -> Scores:
         """Return the scores of the points in range(start, stop)."""
         indptr = self.indptr[start : stop + 1]
@@ -138,12 +123,10 @@ class Scores:
     @staticmethod
     def stack(blocks: list[Scores], K: int | None = None) -> Scores:
         """Return the points of all blocks in one object; K is by default that of the first, 0 without any."""
-        if not blocks:
-            return Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K or 0)
-        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
-        # The blocks before the first pair of a file have no standard deviations.
+        blocks = blocks or [Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), 0)]
+        indptr = np.cumsum(np.concatenate([[0], *(np.diff(block.indptr) for block in blocks)]))
+        labels = np.concatenate([block.labels for block in blocks])
+        scores = np.concatenate([block.scores for block in blocks])
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
@@ -176,8 +159,12 @@ def write_scores(stream: BinaryIO, N: int, K: int, blocks: Iterable[Scores], ass
     written = 0
     for block in blocks:
         block.check_finite(written)
-        for rows in block.slices(PAIRS_WRITTEN):
-            stream.write(_format(block.rows(rows.start, rows.stop).descending()))
+        block = block.descending()
+        columns = [block.labels, block.scores] if block.std is None else [block.labels, block.scores, block.std]
+        form = ":".join(["%d"] + [NUMBER] * (len(columns) - 1))
+        for start, stop in itertools.pairwise(block.indptr.tolist()):
+            pairs = zip(*(column[start:stop].tolist() for column in columns), strict=True)
+            stream.write(" ".join([form % pair for pair in pairs]).encode() + b"\n")
         written += block.N
     if written != N:
         raise ValueError(f"scores of {written} points for a file of {N}")
@@ -186,7 +173,7 @@ def write_scores(stream: BinaryIO, N: int, K: int, blocks: Iterable[Scores], ass
 def read_scores(path: str | os.PathLike[str], progress: Progress = silent) -> Scores:
     """Read a scores file, compressed or not, or `-` for standard input, in the order of the file.
 
-    If it is malformed, DataFormatError names the line: a `ScoresFormatError`, except for damage of the compression.
+    DataFormatError names a malformed line.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
@@ -196,121 +183,77 @@ def read_scores(path: str | os.PathLike[str], progress: Progress = silent) -> Sc
 def read_open_scores(reader: LineReader, progress: Progress = silent) -> Scores:
     """Read a scores file that is open at its first line, as `read_scores` does."""
     path = reader.path
-    N: int | None = None
-    K = INDEX_BOUND - 1
-    assigned = False
-    declared = not POINT.match(reader.peek_line())
-    if declared:
-        N, K, assigned = _parse_header(reader.read_lines(1), path)
-    blocks = []
+    lines = decoded_lines(reader, newline_needed=True)
+    first = next(lines, None)
+    if first is None:
+        raise DataFormatError(path, 1, "the file is empty")
+    sizes = _parse_header(first[1], path)
+    N, K, assigned = sizes or (None, MOST_LABELS, False)
+    labels = array("i")
+    scores = array("d")
+    deviations = array("d")
+    ends = array("q", [0])
     with progress(f"reading {path}", total=N, unit=" points") as bar:
-        for block in _read_blocks(reader, N, K):
-            blocks.append(block)
-            bar.update(block.N)
-    scores = Scores.stack(blocks, K)
-    if not declared:
-        K = int(scores.labels.max(initial=-1)) + 1
-    return dataclasses.replace(scores, K=K, assigned=assigned, open=not declared)
+        for number, line in lines if sizes else itertools.chain([first], lines):
+            if len(ends) - 1 == N:
+                if not line.strip():
+                    continue
+                raise DataFormatError(path, number, f"the file has more points than the {N} in its first line")
+            parsed = _parse_line(line, K)
+            if parsed is None:
+                raise DataFormatError(path, number, _describe_mistake(line, K))
+            labels.extend(parsed[0])
+            scores.extend(parsed[1])
+            deviations.extend(parsed[2])
+            if len(deviations) not in (0, len(labels)):
+                raise DataFormatError(path, number, "some labels have a standard deviation, and some have none")
+            ends.append(len(labels))
+            bar.update(1)
+    if N is not None and len(ends) - 1 < N:
+        reason = f"the file ends after {len(ends) - 1} points, but its first line declares {N}"
+        raise DataFormatError(path, len(ends) + 1, reason)
+    if not sizes:
+        K = max(labels, default=-1) + 1
+    std = np.array(deviations) if deviations else None
+    return Scores(np.array(ends), np.array(labels), np.array(scores), K, std, assigned, open=not sizes)
 
 
-def _read_blocks(reader: LineReader, N: int | None, K: int) -> Iterator[Scores]:
-    """Yield the scores of the next N points, or of all points, a block at a time."""
-    path = reader.path
-    columns: int | None = None
-    spaced = False
-    missing = sys.maxsize if N is None else N
-    while missing:
-        line = reader.line_number
-        text = reader.read_lines(missing)
-        if not text:
-            if N is None:
-                return
-            reason = f"the file ends after {N - missing} points, but its first line declares {N}"
-            raise ScoresFormatError(path, line, reason)
-        # The first pair of the file shows how pairs are written, and whether they have standard deviations.
-        if columns is None and (first := text.split(None, 1)[:1]):
-            columns = 3 if first[0].count(b":") == 2 else 2
-            spaced = bool(re.match(SPACED, text.lstrip()))
-        if spaced:
-            text = text.translate(AS_PAIRS)
-        block = _parse_block(text, K, columns or 2)
-        if block is None:
-            raise _mistake(text, path, line, K, columns or 2)
-        missing -= block.N
-        yield block
-    if extra := reader.skip_blank_lines():
-        raise ScoresFormatError(path, extra, f"the file has more points than the {N} that its first line declares")
-
-
-def _parse_header(text: bytes, path: str) -> tuple[int, int, bool]:
-    """Return N and K, and whether labels are assigned."""
-    if not text:
-        raise ScoresFormatError(path, 1, "the file is empty")
-    fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
-    if not fields:
-        words = text.split()
-        advice = ""
-        if len(words) == 3 and all(map(bytes.isdigit, words)):
-            advice = ", as data have; the scores come first, then the data"
-        elif b":" in text:
-            advice = ", the numbers of points and labels"
-        line = quote(text.rstrip(b"\r\n"))
-        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {line}{advice}")
+def _parse_header(line: str, path: str) -> tuple[int, int, bool] | None:
+    """Return N, K and whether labels are assigned; None if the first line is that of a point."""
+    fields = HEADER.fullmatch(line)
+    if fields is None:
+        if _parse_line(line, MOST_LABELS) is not None:
+            return None
+        expected = "two nonnegative integers `N K`, the numbers of points and labels"
+        reason = f"the first line must be {expected}, not {excerpt(line)}; the scores come first, then the data"
+        raise DataFormatError(path, 1, reason)
     N, K = map(int, fields.groups()[:2])
-    if K >= INDEX_BOUND:
-        raise ScoresFormatError(path, 1, f"{K} labels are more than the {INDEX_BOUND - 1} supported")
+    if K > MOST_LABELS:
+        raise DataFormatError(path, 1, f"{K} labels are more than the {MOST_LABELS} supported")
     return N, K, fields[3] is not None
 
 
-def _parse_block(text: bytes, K: int, columns: int) -> Scores | None:
-    """Return the scores in complete lines, or None if they are malformed."""
-    plain = text.replace(b"\r\n", b"\n").translate(BLANKS)
-    n_pairs = len(plain.split())
-    # Without the characters of numbers, a pair is its colons; the number of tokens shows that no number is missing.
-    if plain.translate(None, NUMERALS).split() != [b":" * (columns - 1)] * n_pairs:
-        return None
-    tokens = plain.translate(COLONS).split()
-    if len(tokens) != columns * n_pairs:
-        return None
-    if tokens and not b"".join(tokens[::columns]).isdigit():
+def _parse_line(line: str, K: int) -> tuple[list[int], list[float], list[float]] | None:
+    """Return the labels of a point, their scores and the standard deviations of these; None if it is malformed."""
+    if SPACED.match(line):
+        line = line.translate(AS_PAIRS)
+    pairs = PAIR.findall(line)
+    if len(pairs) != len(line.split()):
         return None
     try:
-        # Of tokens that consist of these characters, float() accepts those that the format allows.
-        numbers = np.array(list(map(float, tokens))).reshape(-1, columns)
+        labels = [int(label) for label, _, _ in pairs]
+        scores = [float(score) for _, score, _ in pairs]
+        deviations = [float(std) for _, _, std in pairs if std]
     except ValueError:
         return None
-    if not np.isfinite(numbers).all() or np.any(numbers[:, 0] >= K):
-        return None
-    labels = numbers[:, 0].astype(np.int32)
-    marks = np.frombuffer(text, np.uint8)
-    marks = marks[(marks == ord(":")) | (marks == ord("\n"))] == ord("\n")
-    colons_before = np.flatnonzero(marks) - np.arange(np.count_nonzero(marks))
-    indptr = np.concatenate([[0], colons_before // (columns - 1)])
-    pairs = np.sort(np.repeat(np.arange(len(indptr) - 1) * K, np.diff(indptr)) + labels)
-    if np.any(pairs[1:] == pairs[:-1]):
-        return None
-    return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
+    fits = max(labels, default=-1) < K and len(set(labels)) == len(labels)
+    return (labels, scores, deviations) if fits and all(map(math.isfinite, scores + deviations)) else None
 
 
-def _mistake(text: bytes, path: str, first: int, K: int, columns: int) -> ScoresFormatError:
-    """Return the error of the first malformed line of a text whose first line has this number."""
-    lines = enumerate(text.split(b"\n"), first)
-    number, line = next((number, line) for number, line in lines if _parse_block(line + b"\n", K, columns) is None)
-    pairs = line.removesuffix(b"\r").translate(BLANKS).split()
-    wrong = next((pair for pair in pairs if _parse_block(pair + b"\n", K, columns) is None), None)
+def _describe_mistake(line: str, K: int) -> str:
+    """Return what is wrong with a malformed line."""
+    pairs = line.split("\t" if SPACED.match(line) else None)
+    wrong = next((pair for pair in pairs if _parse_line(pair, K) is None), None)
     if wrong is None:
-        return ScoresFormatError(path, number, "a label occurs twice")
-    form = "label:score:std, like the first pair of the file" if columns == 3 else "label:score"
-    reason = f"{quote(wrong)} is not {form}, a label below {K} and a finite decimal number"
-    return ScoresFormatError(path, number, reason)
-
-
-def _format(block: Scores) -> bytes:
-    """Return the lines of some points."""
-    columns = [block.labels, block.scores] if block.std is None else [block.labels, block.scores, block.std]
-    pair = ":".join(["%d"] + [NUMBER] * (len(columns) - 1))
-    lengths = np.diff(block.indptr)
-    template_of = {length: " ".join([pair] * length) + "\n" for length in np.unique(lengths).tolist()}
-    values = zip(*[column.tolist() for column in columns], strict=True)
-    template = "".join([template_of[length] for length in lengths.tolist()])
-    return (template % tuple(itertools.chain.from_iterable(values))).encode()
+        return "a label occurs twice"
+    return f"{excerpt(wrong)} is not label:score, a label below {K} and a finite decimal number"

@@ -20,7 +20,6 @@ __all__ = [
     "NamesFormatError",
     "NoSuchFileError",
     "NumericalError",
-    "ScoresFormatError",
     "SettingsError",
     "UsageError",
     "XmlgpError",
@@ -71,10 +70,6 @@ def up_to_error(items: Iterable[Item], errors: list[DataFormatError]) -> Iterato
         yield from items
     except DataFormatError as error:
         errors.append(error)
-
-
-class ScoresFormatError(DataFormatError):
-    """A scores file is malformed."""
 
 
 class NamesFormatError(DataFormatError):
