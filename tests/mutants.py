@@ -297,9 +297,9 @@ MUTANTS = [
     Mutant(
         "second-sweep",
         "The second sweep lists negatives without the label weights of the first.",
-        "xmlgp/models/mlgpf/weight_space.py",
-        "with_weights=i > 0",
-        "with_weights=False",
+        "xmlgp/models/mlgpf/sweep.py",
+        "weights = data.weights if self._number else None",
+        "weights = None",
         "tests/models/mlgpf/test_sweeps.py",
     ),
     Mutant(

@@ -17,7 +17,7 @@ from xmlgp.gp.likelihood import AllPairs, SharedLabels
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR
-from xmlgp.gp.weight_space import WeightSpace, feature_shares
+from xmlgp.gp.weight_space import WeightSpace, feature_shares, unwhitened
 from xmlgp.training.minibatches import LabelSampler
 
 N, D, K, P = 6, 5, 7, 3
@@ -57,7 +57,7 @@ ALL = np.arange(N)
 
 def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
     parameters, features, labels = problem()
-    posterior = WeightSpace(None).posterior(parameters)
+    posterior = unwhitened(parameters)
     mean, prior = posterior["latent_weights.mean"], np.exp(posterior["latent_weights.log_prior"])
     variance = np.exp(posterior["latent_weights.log_variance"])
     inducing = {

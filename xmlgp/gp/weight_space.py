@@ -44,6 +44,7 @@ __all__ = [
     "WeightSpacePrediction",
     "feature_shares",
     "log_absent",
+    "unwhitened",
 ]
 
 #: The arrays of q(t) in a trained model.
@@ -108,7 +109,7 @@ class WeightSpace:
     """Latent functions h = Tᵀx with t_dp = √a_d u_dp, q(u_dp) = N(m_dp, v_d) and p(u_dp) = N(0, 1).
 
     Parameters in the flat mapping: `latent_weights.whitened_mean`, m, D×P; `latent_weights.whitened_log_variance`,
-    log v, D; `latent_weights.log_prior`, log a, D. `posterior` returns q(t) of trained parameters.
+    log v, D; `latent_weights.log_prior`, log a, D. `unwhitened` returns q(t) of trained parameters.
 
     The divergence has gradients only for the features of a minibatch. They are divided by the probability that a
     minibatch has the feature, so that they are unbiased: it is given by `shares` (see `feature_shares`).
@@ -133,7 +134,7 @@ class WeightSpace:
         X = points.features.sparse
         whitened = parameters[self.parameter_names[0]]
         present, of_present = sparse.present_columns(X.astype(whitened.dtype, copy=False))
-        scales = self._scales(parameters, present)
+        scales = _scales(parameters, present)
         # √a multiplies the values of features, which are far fewer than the weights.
         scaled = sp.csr_array((of_present.data * scales.root[of_present.indices], X.indices, X.indptr), shape=X.shape)
         mean = sparse.product(scaled, whitened)
@@ -141,18 +142,6 @@ class WeightSpace:
         variance = squares @ scales.variance
         tape = Tape(present, of_present, scales, whitened)
         return Moments(mean, variance[:, None]), self._kl(parameters) if value_needed else None, tape
-
-    def posterior(self, parameters: Parameters) -> dict[str, NDArray[np.floating]]:
-        """Return the means √a m and log variances log(a v) of q(t), and log a, by their names in a trained model."""
-        scales = self._scales(parameters, slice(None))
-        mean = parameters[WHITENED[0]] * scales.root[:, None]
-        return dict(zip(PARAMETERS, (mean, np.log(scales.variance), parameters[PRIOR].copy()), strict=True))
-
-    def _scales(self, parameters: Parameters, columns: NDArray[np.integer] | slice) -> _Scales:
-        """Return the scales of some features."""
-        log_variance, log_prior = (parameters[name][columns] for name in WHITENED[1:])
-        root = bounded_exp(log_prior, 0.5)
-        return _Scales(root, bounded_exp(log_variance) * root * root)
 
     def _kl(self, parameters: Parameters) -> float:
         """Return the divergence of all weights."""
@@ -188,6 +177,20 @@ class WeightSpace:
         d_log_variance = from_variance + 0.5 * width * d_kl * (whitened_variance - 1)
         d_log_variance *= is_inside(whitened_variance)
         return [gradient.astype(dtype, copy=False) for gradient in (d_whitened, d_log_variance, d_log_prior)]
+
+
+def unwhitened(parameters: Parameters) -> dict[str, NDArray[np.floating]]:
+    """Return the means √a m and log variances log(a v) of q(t), and log a, by their names in a trained model."""
+    scales = _scales(parameters, slice(None))
+    mean = parameters[WHITENED[0]] * scales.root[:, None]
+    return dict(zip(PARAMETERS, (mean, np.log(scales.variance), parameters[PRIOR].copy()), strict=True))
+
+
+def _scales(parameters: Parameters, columns: NDArray[np.integer] | slice) -> _Scales:
+    """Return the scales of some features."""
+    log_variance, log_prior = (parameters[name][columns] for name in WHITENED[1:])
+    root = bounded_exp(log_prior, 0.5)
+    return _Scales(root, bounded_exp(log_variance) * root * root)
 
 
 class _FeatureWeights(NamedTuple):

@@ -13,11 +13,11 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.models.mlgpf import held_out as module
 from xmlgp.models.mlgpf.held_out import calibration_points, without_labels_of
-from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.method import Problem, load_method
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.sweep import SWEEPS
 from xmlgp.models.mlgpf.train import Training, run_inference, train
-from xmlgp.models.mlgpf.weight_space import SWEEPS
 from xmlgp.neighbours.predictions import Neighbours, scaled_words
 from xmlgp.prediction.calibration import CALIBRATION, RANKS, fit_calibration
 from xmlgp.runtime.errors import NumericalError
@@ -60,7 +60,7 @@ def test_labels_of_points_are_left_out():
 def epochs_of(arguments):
     """Return the parameters after each epoch; `run_inference` holds out no points, so the loop is made here."""
     seen = []
-    Loop(Training, arguments[3].load_method(), problem_of(arguments)).run(
+    Loop(Training, load_method(arguments[3]), problem_of(arguments)).run(
         after_epoch=lambda epoch, parameters: seen.append({n: v.copy() for n, v in parameters().items()})
     )
     return seen

@@ -6,13 +6,13 @@ import pytest
 from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, assert_same_result
 from xmlgp.features.pipeline import find_inducing_inputs
-from xmlgp.models.mlgpf import held_out, sweep, sweep_data
+from xmlgp.models.mlgpf import held_out, sweep
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights, prior_scales
-from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.method import Problem, load_method
 from xmlgp.models.mlgpf.record import MLGPF
 from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.models.mlgpf.sweep import SWEEPS, sweep_count
 from xmlgp.models.mlgpf.train import Training, train
-from xmlgp.models.mlgpf.weight_space import SWEEPS, sweep_count
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import read_checkpoint
 from xmlgp.training.loop import Loop
@@ -31,7 +31,7 @@ def prepared(dataset, **options):
 def stages(**options):
     features, labels, preprocessed, settings = prepared(small_dataset(), **WITHOUT_CHOICE | options)
     coordinates = preprocessed.inputs(features, settings.dtype)
-    return Training(settings.load_method(), Problem(settings, features, labels, preprocessed, coordinates))
+    return Training(load_method(settings), Problem(settings, features, labels, preprocessed, coordinates))
 
 
 def test_there_are_as_many_epochs_as_stages_have():
@@ -103,7 +103,7 @@ def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatc
     monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.1)
     monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
     monkeypatch.setattr(sweep, "POINT_BLOCK", 40)
-    monkeypatch.setattr(sweep_data, "LATENT_BLOCK", 128)
+    monkeypatch.setattr(sweep, "LATENT_BLOCK", 128)
     monkeypatch.setattr(sweep, "LABEL_BLOCK", 30)
     sizes = {"factors": 4, "epochs": 2, "batch_size": 100, "label_sample": 30}
     arguments = prepared(small_dataset(N=300, D=60, K=80), calibration=calibration, **sizes)

@@ -157,6 +157,7 @@ class HeldOutChoices(HeldOutStage):
         self._trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
         super().__init__(problem, held_out)
+        self.epochs = int(has_neighbours or len(held_out) > 0)
         self._current_parameters = current_parameters
         self._has_neighbours = has_neighbours
         seen = label_counts(self._seen_labels)[COUNTED] > 0

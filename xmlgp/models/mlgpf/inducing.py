@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
+from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing, InducingPrediction
@@ -16,21 +20,11 @@ from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_empty
-from xmlgp.models.mlgpf.held_out import HeldOutChoices
 from xmlgp.models.mlgpf.initial import initial_bias, newton_start, random_rows
-from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters, Problem
-from xmlgp.models.mlgpf.stochastic import Stochastic
+from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.runtime.work import Work
 from xmlgp.training.minibatches import ChoosePairs, sample_negatives
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from scipy.sparse import csr_array
-
-    from xmlgp.data.features import Features
-    from xmlgp.features.inputs import Inputs, Selected
-    from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.models.mlgpf.settings import MLGPFSettings
-    from xmlgp.runtime.work import Work
 
 __all__ = ["InducingMethod"]
 
@@ -46,8 +40,6 @@ class InducingMethod(MLGPFMethod):
 
     Steps change the parameters of the model themselves.
     """
-
-    has_label_weights = False
 
     def __init__(self, settings: MLGPFSettings) -> None:
         self.settings = settings
@@ -69,22 +61,6 @@ class InducingMethod(MLGPFMethod):
         if count is None or 2 * count >= labels.shape[1]:
             return lambda positives, random: AllPairs(positives)
         return functools.partial(sample_negatives, count=count)
-
-    def start(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        inducing: NDArray[np.floating] | None,
-        random: np.random.Generator,
-    ) -> tuple[Bound, Parameters]:
-        """Return the bound and its initial parameters, for points to train on and the initial A or Z."""
-        return self.bound(coordinates), self.initial(coordinates, labels, inducing, random)
-
-    def later_stages(
-        self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
-    ) -> Sequence[HeldOutChoices]:
-        """Return the stages after the stochastic steps: the calibration, if points are held out."""
-        return [HeldOutChoices(problem, (trained, held_out), steps.parameters)] if len(held_out) else []
 
     def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound, which is the same for all points."""
@@ -143,7 +119,7 @@ class InducingMethod(MLGPFMethod):
         parameters[posterior.parameter_names[0]][:, :rank] = posterior.mean_from_alpha(weights, K_Z)
         parameters["loadings"][:, :rank] = loadings
 
-    def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
+    def trained(self, parameters: Parameters) -> Parameters:
         """Return the parameters themselves."""
         return parameters
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
+from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.gp.bound import Bound
+from xmlgp.gp.inducing import InducingPrediction
+from xmlgp.gp.weight_space import WeightSpacePrediction
 from xmlgp.linear_algebra.array_groups import ArrayGroup
+from xmlgp.models.mlgpf.settings import MLGPFSettings
+from xmlgp.neighbours.label_texts import TextWords
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.work import THIS_MACHINE, Work
+from xmlgp.training.minibatches import ChoosePairs
 
-if TYPE_CHECKING:
-    from xmlgp.data.features import Features
-    from xmlgp.features.inputs import Inputs, Selected
-    from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.gp.bound import Bound
-    from xmlgp.gp.inducing import InducingPrediction
-    from xmlgp.gp.weight_space import WeightSpacePrediction
-    from xmlgp.models.mlgpf.settings import MLGPFSettings
-    from xmlgp.models.mlgpf.stochastic import Stochastic
-    from xmlgp.neighbours.label_texts import TextWords
-    from xmlgp.training.inference import Inference
-    from xmlgp.training.minibatches import ChoosePairs
-
-__all__ = ["MLGPFMethod", "Parameters", "Problem"]
+__all__ = ["MLGPFMethod", "Parameters", "Problem", "load_method"]
 
 #: The parameters of a model by name.
 Parameters: TypeAlias = dict[str, NDArray[Any]]
@@ -56,8 +52,6 @@ class MLGPFMethod(Protocol):
     """
 
     settings: MLGPFSettings
-    #: Whether the model may have label weights.
-    has_label_weights: ClassVar[bool]
 
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
@@ -65,24 +59,19 @@ class MLGPFMethod(Protocol):
     def pairs(self, labels: csr_array) -> ChoosePairs:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
 
-    def start(
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
+        """Return the bound for minibatches of some points."""
+
+    def initial(
         self,
         coordinates: Inputs | Selected,
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         random: np.random.Generator,
-    ) -> tuple[Bound, Parameters]:
-        """Return the bound and its initial parameters, given the points to train on and the initial A or Z."""
+    ) -> Parameters:
+        """Return initial parameters by name, given the points to train on and the initial A or Z."""
 
-    def later_stages(
-        self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
-    ) -> Sequence[Inference]:
-        """Return the stages after the stochastic steps, which train on the points `trained`."""
-
-    def bound(self, coordinates: Inputs | Selected) -> Bound:
-        """Return the bound for minibatches of some points."""
-
-    def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
+    def trained(self, parameters: Parameters) -> Parameters:
         """Return the parameters of a trained model, given those that steps change."""
 
     def predict(self, parameters: Parameters) -> InducingPrediction | WeightSpacePrediction:
@@ -91,3 +80,9 @@ class MLGPFMethod(Protocol):
     @property
     def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
         """The arrays of the latent functions of a model; whether it must have them, see `arrays_fit`."""
+
+
+def load_method(settings: MLGPFSettings) -> MLGPFMethod:
+    """Return the method of the inducing inputs."""
+    method: MLGPFMethod = settings.method.load()(settings)
+    return method

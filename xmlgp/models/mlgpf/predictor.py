@@ -20,6 +20,7 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
 from xmlgp.models.mlgpf.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.models.mlgpf.label_weights.utilities import Batch, UtilityMoments
+from xmlgp.models.mlgpf.method import Parameters, load_method
 from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextEvidence, elements_of_pairs
 from xmlgp.neighbours.predictions import (
     DENSE,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from xmlgp.data.features import Features
     from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.models.mlgpf.method import Parameters
     from xmlgp.models.mlgpf.settings import MLGPFSettings
     from xmlgp.prediction.contributions import Contributions, Supporter
     from xmlgp.prediction.scores_file import Scores
@@ -91,7 +91,7 @@ class MLGPFPredictor(Predictor):
         self._parameters = parameters
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
-            self._latent = settings.load_method().predict(parameters)
+            self._latent = load_method(settings).predict(parameters)
         self._neighbours = neighbours and NeighbourPredictions(
             neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
         )
@@ -125,7 +125,7 @@ class MLGPFPredictor(Predictor):
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         groups = {
             FACTORS: True,
-            **settings.load_method().array_groups,
+            **load_method(settings).array_groups,
             CALIBRATION: None,
             LABEL_WEIGHTS: settings.label_weights,
         }

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
 from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
 from xmlgp.models.model import Model, late
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["MLGPF"]
 

@@ -1,15 +1,12 @@
 """Settings of MLGPF, the Gaussian-process factor model."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from xmlgp.models import shared
 from xmlgp.models.fields import EPOCHS_LIMIT, Settings, setting
 from xmlgp.models.inference import Method
 from xmlgp.runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from xmlgp.models.mlgpf.method import MLGPFMethod
 
 __all__ = ["MLGPFSettings"]
 
@@ -212,11 +209,6 @@ class MLGPFSettings(Settings):
         if self.label_sample is not None:
             return self.label_sample
         return max(1, K) if K <= ALL_SAMPLED else min(max(LEAST_SAMPLED, K // LABELS_PER_SAMPLED), MOST_SAMPLED)
-
-    def load_method(self) -> "MLGPFMethod":
-        """Return the method, which implements training."""
-        method: MLGPFMethod = self.method.load()(self)
-        return method
 
     def points_in_batch(self, N: int) -> int:
         """Return the largest number of points in a minibatch of N points: in weight space at most a tenth of them."""

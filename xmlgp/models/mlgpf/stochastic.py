@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.models.mlgpf.settings import WEIGHT_SPACE
+from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters
+from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import make_batch
 from xmlgp.training.optimisers import OPTIMISERS, falling_rate
 
-if TYPE_CHECKING:
-    from xmlgp.features.inputs import Inputs, Selected
-    from xmlgp.gp.bound import Bound
-    from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters
-    from xmlgp.models.mlgpf.settings import MLGPFSettings
-    from xmlgp.training.optimisers import AdaDelta, AdaGrad, Adam
-
-__all__ = ["BOUND_EVERY", "Schedule", "Stochastic", "optimiser_of", "training_rate"]
+__all__ = ["BOUND_EVERY", "Stochastic", "training_rate"]
 
 #: From so many points on, and so many for each label, the default learning rate of weight space is `LONG_RATE`: 0.1
 #: moves parameters too slowly for the few epochs there. Loadings have no prior, so those of rare labels grow too large
@@ -33,64 +28,47 @@ LONG_RATE = 0.15
 BOUND_EVERY = 10
 
 
-def optimiser_of(settings: MLGPFSettings) -> type[Adam | AdaGrad | AdaDelta]:
-    """Return the class of the optimiser."""
-    return OPTIMISERS[settings.optimiser or settings.method.optimiser]
-
-
 def training_rate(settings: MLGPFSettings, N: int, K: int) -> float:
     """Return the learning rate of training on N points with K labels: by default `LONG_RATE` where both are many."""
     has_many = N >= LONG_POINTS and N >= LONG_POINTS_PER_LABEL * K
     if has_many and settings.learning_rate is None and settings.method is WEIGHT_SPACE and not settings.optimiser:
         return LONG_RATE
-    return settings.learning_rate or optimiser_of(settings).default_rate
-
-
-class Schedule(NamedTuple):
-    """How many stochastic steps are made: epochs with minibatches of almost equal size.
-
-    The learning rate is `rate` for half of the steps, then falls to zero.
-    """
-
-    batch_size: int
-    epochs: int
-    rate: float
+    return settings.learning_rate or OPTIMISERS[settings.optimiser or settings.method.optimiser].default_rate
 
 
 class Stochastic(Inference):
-    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over minibatches of N points.
+    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over minibatches of N points, of almost equal size.
 
-    Parameters that the bound does not fix are changed in place.
+    Parameters that the bound does not fix are changed in place. The learning rate is `rate` for half of the steps, then
+    falls to zero.
     """
 
     random: np.random.Generator
-    #: How many steps are made.
-    schedule: Schedule
 
     def __init__(
         self,
         method: MLGPFMethod,
-        bound: Bound,
-        parameters: Parameters,
         coordinates: Inputs | Selected,
         labels: csr_array,
-        random: np.random.Generator,
-        schedule: Schedule,
+        inducing: NDArray[np.floating] | None,
+        rate: float,
     ) -> None:
-        self.random = random
-        self.epochs = schedule.epochs
-        self.schedule = schedule
+        settings = method.settings
+        N = labels.shape[0]
+        self.random = np.random.default_rng(settings.seed)
+        self.epochs = settings.epoch_count(N)
         self._method = method
-        self._bound = bound
-        self._parameters = parameters
         self._coordinates = coordinates
         self._labels = labels
+        self._rate = rate
         self._choose_pairs = method.pairs(labels)
-        self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
-        self._optimiser = optimiser_of(method.settings)(self._moving, bound.latent.relative)
-        N = labels.shape[0]
-        self.steps_per_epoch = -(-N // schedule.batch_size)
-        self._steps = self.epochs * self.steps_per_epoch
+        self._bound = method.bound(coordinates)
+        self._parameters = method.initial(coordinates, labels, inducing, self.random)
+        fixed = self._bound.fixed
+        self._moving = {name: value for name, value in self._parameters.items() if name not in fixed}
+        optimiser = OPTIMISERS[settings.optimiser or settings.method.optimiser]
+        self._optimiser = optimiser(self._moving, self._bound.latent.relative)
+        self.steps_per_epoch = -(-N // settings.points_in_batch(N))
         sizes = [len(rows) for rows in np.array_split(np.arange(N), self.steps_per_epoch)]
         #: Where each minibatch begins in the order, and the last one ends.
         self._starts = np.cumsum([0, *sizes])
@@ -111,7 +89,7 @@ class Stochastic(Inference):
         if not done:
             self._order[:] = order
         self._optimiser.step_count = number
-        rate = self.schedule.rate * falling_rate(number / self._steps)
+        rate = self._rate * falling_rate(number / (self.epochs * self.steps_per_epoch))
         self._optimiser.step(self._parameters, gradients, rate)
         return value if bound_needed else None
 
@@ -132,4 +110,4 @@ class Stochastic(Inference):
 
     def parameters(self, epochs: int = 0) -> Parameters:
         """Return the parameters of the model by name; steps may change these arrays."""
-        return self._method.trained(self._bound, self._parameters)
+        return self._method.trained(self._parameters)

@@ -1,44 +1,62 @@
-"""A sweep over the labels: shortlists of negatives for every point, then closed-form updates of the label weights."""
+"""Sweeps over the labels: shortlists of negatives for every point, then closed-form updates of the label weights."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Generator
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.data.dataset import consecutive_rows
+from xmlgp.gp.weight_space import MEAN
+from xmlgp.linear_algebra import sparse
 from xmlgp.models.mlgpf.held_out import without_labels_of
 from xmlgp.models.mlgpf.label_weights.pairs import (
     Strata,
     latent_offsets,
     sample_size,
+    shortlist_length,
     shortlist_negatives,
     stratified_pairs,
 )
-from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights, prior_scales
+from xmlgp.models.mlgpf.label_weights.pattern import used_by_default
+from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights, initial_label_weights, prior_scales
 from xmlgp.models.mlgpf.label_weights.updates import update_label_weights
 from xmlgp.models.mlgpf.label_weights.utilities import UtilityMoments
-from xmlgp.models.mlgpf.sweep_data import Factors, SweepData
-from xmlgp.neighbours.predictions import labels_of_points
-from xmlgp.neighbours.search import PointIndex, nearest
+from xmlgp.models.mlgpf.method import Parameters, Problem
+from xmlgp.models.mlgpf.predictor import word_scales
+from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
+from xmlgp.neighbours.predictions import labels_of_points, scaled_words
+from xmlgp.neighbours.search import PointIndex, build_index, nearest
 from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Inference
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+__all__ = ["OFFSET_SHARE", "SWEEPS", "Sweep", "SweepData", "sweep_count"]
 
-    from xmlgp.models.mlgpf.method import Parameters
+#: Sweeps over the labels, with the last one, which adds the held-out points. The first makes shortlists by Φ h alone.
+#: On six data sets, one more ranks held-out points no better.
+SWEEPS = 2
 
-__all__ = ["OFFSET_SHARE", "Sweep", "SweepPlan"]
+#: Most pairs of points and labels for a second sweep. With more, it gains little, and its shortlists would take most of
+#: the time.
+SECOND_SWEEP_LIMIT = 10**11
 
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
+#: Points whose latent functions are a block of work.
+LATENT_BLOCK = 1 << 15
+
 #: Points whose shortlists are a block of work.
 POINT_BLOCK = 1 << 12
+
+#: Most pairs of points and labels of which all are scored for shortlists. With 4.8e9, that takes 31 s of processor
+#: time, and the search of the nearest points 18 s.
+MOST_SCORED = 12 * 10**8
 
 #: The nearest points whose labels are the candidates for the shortlist of a point.
 NEAREST = 30
@@ -46,8 +64,93 @@ NEAREST = 30
 #: Labels whose updates are a block of work.
 LABEL_BLOCK = 1 << 9
 
+#: Updates of ξ in a sweep. More of them do not change precision.
+ROUNDS = 2
+
 #: Conjugate gradient steps after each update of ξ. More of them do not change precision.
 CG_STEPS = 3
+
+
+def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
+    """Return the number of sweeps over the labels; 0 without label weights."""
+    has_weights = settings.label_weights
+    if has_weights is None:
+        has_weights = used_by_default(D, settings.factor_count)
+    if settings.method is not WEIGHT_SPACE or not has_weights:
+        return 0
+    return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
+
+
+class Factors(NamedTuple):
+    """X, sparse, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
+
+    features: csr_array
+    latent: NDArray[np.floating]
+    loadings: NDArray[np.floating]
+    bias: NDArray[np.floating]
+
+
+class SweepData:
+    """What the sweeps of a run share, computed when the first begins, after the stochastic `steps`.
+
+    Sweeps change the label weights and the shortlists in place. `total` is the number of sweeps.
+    """
+
+    def __init__(self, problem: Problem, steps: Inference, total: int) -> None:
+        self.work = problem.work
+        self.seed = problem.settings.seed
+        self.labels = problem.labels
+        self.total = total
+        self._coordinates = problem.coordinates
+        self._steps = steps
+
+    def parameters(self) -> Parameters:
+        """Return the parameters of the model so far, by name; later steps may change these arrays."""
+        return self._steps.parameters(0) | (self.weights.parameters() if self.total else {})
+
+    @cached_property
+    def features(self) -> csr_array:
+        """The weighted features, N×D."""
+        return self._coordinates.weighted(slice(None)).sparse
+
+    @cached_property
+    def weights(self) -> LabelWeights:
+        """The label weights."""
+        bias = self._steps.parameters(0)["bias"]
+        return initial_label_weights(self.features, self.labels, bias, self._coordinates.dtype)
+
+    @cached_property
+    def shortlist(self) -> NDArray[np.int32]:
+        """Negatives of each point, N×S; −1 after the last of a point that has fewer."""
+        return np.full((self.labels.shape[0], shortlist_length(*self.labels.shape)), -1, np.int32)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The latent functions at the points, Φ and b."""
+        parameters = self._steps.parameters(0)
+        weights = parameters[MEAN]
+        N = self.features.shape[0]
+        latent = self.work.empty((N, weights.shape[1]), weights.dtype)
+        blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
+        means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, weights))
+        for rows, block_means in zip(blocks, means, strict=True):
+            latent[rows] = block_means
+        return Factors(self.features, latent, parameters["loadings"], parameters["bias"])
+
+    @cached_property
+    def index(self) -> PointIndex | None:
+        """The index of the points by their scaled words where labels are many; None otherwise.
+
+        The labels of the points nearest to a point are then those among which its shortlist is.
+        """
+        if np.prod(self.labels.shape) <= MOST_SCORED:
+            return None
+        return build_index(scaled_words(self.features, word_scales(self._steps.parameters(0), self.features.shape[1])))
+
+
+def _latent_means(shared: tuple[csr_array, NDArray[np.floating]], rows: slice) -> NDArray[np.floating]:
+    features, weights = shared
+    return sparse.product(consecutive_rows(features, rows), weights)
 
 
 class _ShortlistTask(NamedTuple):
@@ -102,69 +205,53 @@ def _updated_weights(
     return bounds, block.mean, block.log_variance
 
 
-class SweepPlan(NamedTuple):
-    """What a sweep does: it is the `number`th of `total`, counted from 0, and makes `rounds` updates of ξ.
-
-    Shortlists are by utilities with W x if `with_weights`; τ is updated at the end if `updates_prior`.
-    """
-
-    rounds: int
-    number: int = 0
-    total: int = 1
-    with_weights: bool = True
-    updates_prior: bool = False
-
-
 class Sweep(Inference):
     """One sweep over the labels, a stage: closed-form updates of q(W) (`xmlgp.models.mlgpf.label_weights.updates`).
 
-    First each block of points gets shortlists of negatives, by utilities with W as it was before the sweep; then the
-    weights of each block of labels are updated. The offsets of the updates have `OFFSET_SHARE` of Φ h, without
-    variance, because the bound of Jaakkola and Jordan is loose for uncertain utilities. The bound in the history is
-    that one, given these offsets and estimated from stratified pairs.
+    First each block of points gets shortlists of negatives, by utilities with W as it was before the sweep, or by Φ h
+    alone in the first sweep (`number` 0); then the weights of each block of labels are updated, by so many `rounds`;
+    in the end τ is, if so wanted. The offsets of the updates have `OFFSET_SHARE` of Φ h, without variance, because the
+    bound of Jaakkola and Jordan is loose for uncertain utilities. The bound in the history is that one, given these
+    offsets and estimated from stratified pairs.
 
-    Blocks of points and of labels are blocks of work, which may be ahead of the steps: a step takes the result of its
-    block.
-
-    `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. The labels of points
-    that are `left_out` are not used. The points `shortlisted` get shortlists,
-    all by default; the others keep those of the sweep before.
+    The labels of points that are `left_out` are not used. The points `shortlisted` get shortlists, all by default; the
+    others keep those of the sweep before. Blocks of points and of labels are blocks of work, which may be ahead of the
+    steps: a step takes the result of its block.
     """
 
     def __init__(
         self,
-        make_data: Callable[[], SweepData],
-        labels: csr_array,
-        plan: SweepPlan,
+        data: SweepData,
+        number: int,
         *,
+        applies: bool,
+        rounds: int = ROUNDS,
+        updates_prior: bool = True,
         left_out: NDArray[np.int64] | None = None,
         shortlisted: NDArray[np.int64] | None = None,
     ) -> None:
-        self._make_data = make_data
-        self._labels = labels
-        self._plan = plan
+        self.epochs = int(applies)
+        self._data = data
+        self._number = number
+        self._rounds = rounds
+        self._updates_prior = updates_prior
         self._left_out = np.zeros(0, np.int64) if left_out is None else left_out
-        N, K = labels.shape
+        N, K = data.labels.shape
         points = np.arange(N) if shortlisted is None else shortlisted
         self._point_blocks = np.split(points, range(POINT_BLOCK, len(points), POINT_BLOCK))
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
         self.steps_per_epoch = len(self._point_blocks) + len(self._label_blocks)
-        self._data: SweepData
         #: The results of blocks of points, and of labels.
         self._shortlists: Generator[Any, None, None] | None = None
         self._updates: Generator[Any, None, None] | None = None
 
     def place(self, epoch: int) -> dict[str, str]:
         """Return the number of the sweep."""
-        return {"sweep": f"{self._plan.number + 1}/{self._plan.total}"}
+        return {"sweep": f"{self._number + 1}/{self._data.total}"}
 
     def notes(self) -> dict[str, int]:
         """Return the number of the sweep, counted from 1."""
-        return {"sweep": self._plan.number + 1}
-
-    def begin(self, epoch: int) -> None:
-        """Make or take the data."""
-        self._data = self._make_data()
+        return {"sweep": self._number + 1}
 
     def end(self) -> None:
         """Give up blocks whose results are not needed."""
@@ -178,14 +265,14 @@ class Sweep(Inference):
             self._list_negatives(done)
             return None
         bound = self._update_weights(done - len(self._point_blocks))
-        if done == self.steps_per_epoch - 1 and self._plan.updates_prior:
+        if done == self.steps_per_epoch - 1 and self._updates_prior:
             self._data.weights.update_prior_variances(self._scales())
         return bound * len(self._label_blocks)
 
     def _list_negatives(self, number: int) -> None:
         data = self._data
         if self._shortlists is None:
-            weights = data.weights if self._plan.with_weights else None
+            weights = data.weights if self._number else None
             task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index)
             self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
@@ -193,37 +280,34 @@ class Sweep(Inference):
 
     def _update_weights(self, number: int) -> float:
         """Update the weights of a block of labels; return the sum of their bounds."""
-        weights = self._data.weights
+        data = self._data
         if self._updates is None:
             # The shortlists are complete.
             self.end()
-            blocks = ((*block, self._plan.rounds) for block in self._label_blocks[number:])
-            self._updates = self._data.work.map(_updated_weights, blocks, self._update_task())
+            task = _UpdateTask(
+                data.factors,
+                data.weights,
+                self._scales(),
+                Strata.of(self._seen_labels, data.shortlist),
+                [data.seed, Stream.SWEEP, self._number],
+                np.setdiff1d(np.arange(data.labels.shape[0]), self._left_out).astype(np.int32),
+                sample_size(data.labels.shape[1]),
+            )
+            blocks = ((*block, self._rounds) for block in self._label_blocks[number:])
+            self._updates = data.work.map(_updated_weights, blocks, task)
+        weights = data.weights
         block = slice(*weights.indptr[list(self._label_blocks[number])])
         bounds, weights.mean[block], weights.log_variance[block] = next(self._updates)
         return float(bounds.sum())
 
-    def _update_task(self) -> _UpdateTask:
-        data = self._data
-        N, K = self._labels.shape
-        return _UpdateTask(
-            data.factors,
-            data.weights,
-            self._scales(),
-            Strata.of(self._seen_labels, data.shortlist),
-            [data.seed, Stream.SWEEP, self._plan.number],
-            np.setdiff1d(np.arange(N), self._left_out).astype(np.int32),
-            sample_size(K),
-        )
-
-    @functools.cached_property
+    @cached_property
     def _seen_labels(self) -> csr_array:
         """Y without the labels of points that are left out."""
-        return without_labels_of(self._labels, self._left_out) if len(self._left_out) else self._labels
+        return without_labels_of(self._data.labels, self._left_out) if len(self._left_out) else self._data.labels
 
     def _scales(self) -> NDArray[np.floating]:
         """Return ρ, K."""
-        counts = np.bincount(self._seen_labels.indices, minlength=self._labels.shape[1])
+        counts = np.bincount(self._seen_labels.indices, minlength=self._data.labels.shape[1])
         return prior_scales(counts, self._data.factors.loadings.dtype)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

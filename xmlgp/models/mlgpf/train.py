@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import widened
+from xmlgp.data.features import Features
+from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
-from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters, Problem
-from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.models.mlgpf.stochastic import Schedule, Stochastic, training_rate
-from xmlgp.models.mlgpf.weight_space import sweep_count
+from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters, Problem, load_method
+from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
+from xmlgp.models.mlgpf.stochastic import Stochastic, training_rate
+from xmlgp.models.mlgpf.sweep import Sweep, SweepData, sweep_count
 from xmlgp.neighbours.label_texts import TextWords
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.work import THIS_MACHINE, Work
+from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.inference import Stages
-from xmlgp.training.loop import Loop, TrainingDiverged
+from xmlgp.training.loop import EpochHook, Loop, TrainingDiverged
 from xmlgp.training.trained import HeldOut, Trained, label_counts
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from xmlgp.data.features import Features
-    from xmlgp.features.inputs import Inputs, Selected
-    from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.runtime.progress import Progress
-    from xmlgp.training.checkpoints import CheckpointWriter
 
 __all__ = ["RETRY_RATE", "Training", "run_inference", "train", "values_of_unset"]
 
 #: Factor of the learning rate in the second attempt, after training diverged.
 RETRY_RATE = 0.25
+
+#: Updates of ξ in the last sweep, which adds the held-out points. More of them do not change precision.
+LAST_ROUNDS = 1
 
 
 def values_of_unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
@@ -44,7 +42,7 @@ def values_of_unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str
         "inducing": settings.inducing,
         "inducing_start": settings.inducing_start,
         "factors": settings.factors,
-        "label_weights": settings.inducing == "features" and sweep_count(settings, N, D, K) > 0,
+        "label_weights": sweep_count(settings, N, D, K) > 0,
         "negatives": "all",
         "optimiser": settings.optimiser or settings.method.optimiser,
         "label_sample": settings.sampled_labels(K),
@@ -54,7 +52,7 @@ def values_of_unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str
 
 
 class Training(Stages):
-    """The stages that train on a `Problem`: stochastic steps, and what the method has after them.
+    """The stages that train on a `Problem`, always in the same order; each says whether it applies.
 
     A learning rate that is not that of the settings is in the history.
     """
@@ -64,34 +62,33 @@ class Training(Stages):
 
     def __init__(self, method: MLGPFMethod, problem: Problem, rate: float | None = None) -> None:
         settings = problem.settings
+        N, K = problem.labels.shape
+        default = training_rate(settings, N, K)
+        self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
+        trained, held_out = calibration_points(settings, problem.labels)
+        holds_out = len(held_out) > 0
         coordinates: Inputs | Selected = problem.coordinates
         labels = problem.labels
-        default = training_rate(settings, *labels.shape)
-        self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
-        trained, held_out = calibration_points(settings, labels)
-        if len(held_out):
+        if holds_out:
             coordinates = problem.coordinates.select(trained)
             labels = labels[trained]
-        N = labels.shape[0]
-        random = np.random.default_rng(settings.seed)
-        bound, parameters = method.start(coordinates, labels, problem.preprocessed.inducing, random)
-        steps = Stochastic(
-            method,
-            bound,
-            parameters,
-            coordinates,
-            labels,
-            random,
-            Schedule(settings.points_in_batch(N), settings.epoch_count(N), rate or default),
-        )
-        later = method.later_stages(problem, steps, trained, held_out)
-        self._choices = [stage for stage in later if isinstance(stage, HeldOutChoices)]
-        super().__init__([steps, *later])
+
+        steps = Stochastic(method, coordinates, labels, problem.preprocessed.inducing, rate or default)
+        sweeps = sweep_count(settings, N, problem.coordinates.feature_count, K)
+        data = SweepData(problem, steps, 2 if sweeps and holds_out else sweeps)
+        # Where a last sweep follows, the one before leaves the prior to it: one more update would widen the prior.
+        first = Sweep(data, 0, applies=sweeps > 0, updates_prior=not holds_out, left_out=held_out)
+        second = Sweep(data, 1, applies=sweeps > 1 and not holds_out)
+        neighbours = settings.neighbours and settings.method is WEIGHT_SPACE
+        self._choices = HeldOutChoices(problem, (trained, held_out), data.parameters, neighbours)
+        # With the held-out points, which are neighbours now as well.
+        last = Sweep(data, 1, applies=sweeps > 0 and holds_out, rounds=LAST_ROUNDS, shortlisted=held_out)
+        super().__init__([steps, first, second, self._choices, last])
 
     @property
     def held_out(self) -> HeldOut | None:
         """What was measured on held-out points, or None."""
-        return next((stage.measured for stage in self._choices), None)
+        return self._choices.measured
 
     def notes(self) -> dict[str, Any]:
         """Return the notes of the stages, and the learning rate if it is not that of the settings."""
@@ -128,7 +125,7 @@ def train(
     """
     # Held-out points do not change the number of epochs.
     settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
-    method = settings.load_method()
+    method = load_method(settings)
     coordinates = method.coordinates(features, preprocessed, work)
     trained = labels if label_texts is None else widened(labels, int(labels.indices.max(initial=-1)) + 1)
     problem = Problem(
@@ -151,9 +148,8 @@ def _train_twice(
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:
         with resume_from.checked():
-            state = resume_from.facts
-            rate = float(state["learning_rate"])
-            failure = state["first_failure"]
+            rate = float(resume_from.facts["learning_rate"])
+            failure = resume_from.facts["first_failure"]
     while True:
         facts = {"learning_rate": rate, "first_failure": failure}
         try:
@@ -168,9 +164,7 @@ def _train_twice(
         rate *= RETRY_RATE
 
 
-def run_inference(
-    problem: Problem, after_epoch: Callable[[int, Callable[[], Parameters]], None] | None = None
-) -> tuple[Parameters, list[dict[str, Any]]]:
+def run_inference(problem: Problem, after_epoch: EpochHook | None = None) -> tuple[Parameters, list[dict[str, Any]]]:
     """Maximise the bound over all points, without held-out points, neighbours or a second attempt; see `Loop.run`."""
     settings = dataclasses.replace(problem.settings, calibration=False, neighbours=False)
-    return Loop(Training, settings.load_method(), problem._replace(settings=settings)).run(after_epoch=after_epoch)
+    return Loop(Training, load_method(settings), problem._replace(settings=settings)).run(after_epoch=after_epoch)
