@@ -1,9 +1,8 @@
 """The Sphinx directives `command` and `settings`: the help of a command and the settings of a model.
 
-`command` records what Click writes for `--help`, so the page has the same usage, texts and options.
+`command` has what Click writes for `--help-all`, without the settings, which have a section of their own.
 """
 
-import contextlib
 import dataclasses
 import re
 
@@ -12,6 +11,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from xmlgp.cli import main
+from xmlgp.cli.options import ALL
+from xmlgp.cli.settings_options import SETTINGS
 from xmlgp.models.fields import help_of
 from xmlgp.models.table import MODELS
 
@@ -19,23 +20,6 @@ __all__ = ["Command", "ModelSettings", "setup"]
 
 #: Parts of a help text that are code: quoted by backticks, or an option.
 CODE = re.compile(r"`([^`]+)`|((?<![\w-])--[a-z][a-z-]+)")
-
-
-class _Recorder(click.HelpFormatter):
-    """Keeps the sections that a command writes, instead of formatting them."""
-
-    def __init__(self):
-        super().__init__()
-        self.sections = []
-
-    @contextlib.contextmanager
-    def section(self, name):
-        self.sections.append((name, []))
-        yield
-
-    def write_dl(self, rows, *_, **__):
-        # Names are filled up to a column.
-        self.sections[-1][1].extend((names.strip(), text) for names, text in rows)
 
 
 class Command(Directive):
@@ -50,12 +34,11 @@ class Command(Directive):
         command = main.get_command(parent, name)
         context = click.Context(command, info_name=name, parent=parent)
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-        recorder = _Recorder()
-        command.format_options(context, recorder)
-        found = [_code_block(usage, "text"), *_help_paragraphs(command.help)]
-        for title, rows in recorder.sections:
-            found += [nodes.rubric(title, title), _definitions((names, text) for names, text in rows)]
-        return found
+        context.meta[ALL] = True
+        options = [option for option in command.get_params(context) if option.name not in SETTINGS]
+        rows = filter(None, (option.get_help_record(context) for option in options))
+        found = [_code_block(usage, "text"), *_help_paragraphs(command.help), nodes.rubric("Options", "Options")]
+        return [*found, _definitions(rows)]
 
 
 class ModelSettings(Directive):

@@ -103,16 +103,16 @@ def test_dense_features_that_do_not_fit_are_refused(model, trained):
     test = "data/test.txt"
     trained_with = "but the model was trained with 4"
     for arguments, message in [
-        (["model", test], f"{test} has no dense features, {trained_with}; give them by --dense FILE"),
+        (["model", test], f"{test} has 0 dense features, {trained_with}; give them by --dense FILE"),
         (["model", test, "--dense", "wide.npy"], f"{test} has 5 dense features, {trained_with}"),
         (["model", test, "--dense", "short.npy"], f"short.npy has 8 rows, but {test} has 9 points"),
-        (["other", test, "--dense", "wide.npy"], f"{test} has 5 dense features, but the model was trained without any"),
+        (["other", test, "--dense", "wide.npy"], f"{test} has 5 dense features, but the model was trained with 0"),
     ]:
         assert said(run("predict", *arguments)) == message
-    for options in (["--model", "bmlpl"], ["--inducing", "free"], ["--set", "neighbours=false"]):
+    for options in (["--model", "bmlpl"], ["--inducing", "free"], ["--no-neighbours"]):
         result = run("train", "data/train.txt", "new", "--dense", "data/train.npy", *options)
         assert said(result).startswith("dense features need model=mlgpf with inducing=features, kernel=linear and")
-    with pytest.raises(SettingsError, match="^`data` has no dense features"):
+    with pytest.raises(SettingsError, match="^`data` has 0 dense features"):
         list(xmlgp.predict("model", read_dataset("data/test.txt").features.sparse))
 
 

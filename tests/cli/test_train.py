@@ -4,20 +4,23 @@ import re
 import warnings
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file
 
 import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
 from xmlgp.api.run import Run
-from xmlgp.cli.settings_options import FLAGS
+from xmlgp.cli import main
+from xmlgp.cli.settings_options import SETTINGS, settings_options
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.models.fields import kind
 from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.models.table import MODELS, fields_of
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -64,27 +67,30 @@ def stopped(monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("name", FLAGS)
-def test_every_option_reaches_its_setting(stopped, name):
-    model = next(model for model in MODELS if name in fields_of(model))
-    spec, option = fields_of(model)[name], "--" + name.replace("_", "-")
-    value = next((choice for choice in spec.metadata["choices"] or () if choice != spec.default), 3)
-    # The default inducing inputs are for a linear kernel only.
-    others = ["--inducing", "free"] if name == "kernel" else []
-    options, expected = ([option, str(value)], value) if name != "label_weights" else (["--no-label-weights"], False)
-    found, plain = stopped("--model", model, *others, *options), stopped("--model", model, *others)
-    assert getattr(found, name) == expected
-    # The start of inducing inputs follows them and the kernel.
-    followers = {"inducing_start"} if name in ("inducing", "kernel") else set()
-    assert {other for other, mine in vars(found).items() if mine != getattr(plain, other)} <= {name} | followers
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_has_an_option(name):
+    field = next(iter(SETTINGS[name].values()))
+    option = name.replace("_", "-")
+    texts = [(f"--no-{option}", False), (f"--{option}", True)]
+    if kind(field) is not bool:
+        values = field.metadata["choices"] or [kind(field)(1)]
+        texts = [(f"--{option}={value}", value) for value in values]
+    for text, value in texts:
+        found = click.command(settings_options(lambda settings: settings)).main([text], standalone_mode=False)
+        assert found == {name: value}
+
+
+def test_the_options_of_train_fit_one_screen():
+    # Of 80 columns.
+    assert len(CliRunner().invoke(main, ["train", "--help"], terminal_width=80).stdout.splitlines()) <= 30
+    everything = run("train", "--help-all").stdout
+    assert all(f"--{name.replace('_', '-')}" in everything for name in SETTINGS)
 
 
 def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):
     assert stopped() == stopped("--model", "mlgpf") == DEFAULT
-    assert stopped("--set", "nodes=7", "--set", "ard=false", "-P", "4") == changed(
-        DEFAULT, nodes=7, ard=False, factors=4
-    )
-    assert stopped("--recipe", "s-SMALL", "--factors", "4", "--set", "ard=true") == changed(RECIPE, factors=4, ard=True)
+    assert stopped("--nodes", "7", "--no-ard", "-P", "4") == changed(DEFAULT, nodes=7, ard=False, factors=4)
+    assert stopped("--recipe", "s-SMALL", "--factors", "4", "--ard") == changed(RECIPE, factors=4, ard=True)
     assert stopped("--model", "bmlpl") == BMLPLSettings()
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
@@ -92,7 +98,7 @@ def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):
 
 
 def test_options_without_effect_are_reported(workdir):
-    options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--set", "burn_in=0", "--batch-size", "9"]
+    options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--burn-in", "0", "--batch-size", "9"]
     message = run("train", "data", "model", *options).stderr.splitlines()
     assert message[:-2] == [
         "model: batch_size has no effect with inference=em-cg",

@@ -49,6 +49,8 @@ def on_terminal(words, columns, typed):
             os._exit(status)
     text = b""
     typed = list(typed)
+    if typed and not typed[0][0]:
+        os.write(terminal, typed.pop(0)[1].encode())
     while True:
         try:
             piece = os.read(terminal, 1 << 16)

@@ -55,7 +55,7 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
     help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
-@reading_options()
+@reading_options
 def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA, or two methods with each other.
 

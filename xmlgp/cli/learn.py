@@ -23,7 +23,7 @@ __all__ = ["learn"]
 @click.argument("data", required=False, type=INPUT)
 @vocabulary_options
 @dense_option
-@reading_options(with_model=True)
+@reading_options
 @threads_option
 @click.option(
     "--retrain", is_flag=True, help="Train MODEL again on the points that it keeps and those of DATA, if there are any."

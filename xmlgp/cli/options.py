@@ -9,7 +9,6 @@ import logging
 import math
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -22,7 +21,7 @@ from xmlgp.cli import with_options
 from xmlgp.cluster.connection import open_work
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import Reporter, between_bars, ignore, silent, terminal_progress
+from xmlgp.runtime.progress import Reporter, between_bars, ignore, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.runtime.work import Work
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from xmlgp.cluster.cluster import DaskCluster
 
 __all__ = [
+    "ALL",
     "INPUT",
     "Cluster",
     "Decorator",
@@ -52,6 +52,7 @@ __all__ = [
     "label_count",
     "overwrite_option",
     "quiet_option",
+    "rare_option",
     "reading_options",
     "source_of",
     "show_note",
@@ -76,8 +77,28 @@ MOST_MINUTES = 525_600
 #: The most threads, more than any machine has cores: a larger number is a typing error.
 MOST_THREADS = 4096
 
-#: The keys that end the input on a terminal.
-END_OF_INPUT = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
+#: The key in the facts of a context that says that its help shows all options.
+ALL = "xmlgp.all_options"
+
+
+class RareOption(click.Option):
+    """An option that `--help` leaves out, and `--help-all` shows."""
+
+    def get_help_record(self, context: click.Context) -> tuple[str, str] | None:
+        """Return the names and the help of the option, if all are asked for."""
+        return super().get_help_record(context) if context.meta.get(ALL) else None
+
+
+#: Adds an option that only `--help-all` shows.
+rare_option = functools.partial(click.option, cls=RareOption)
+
+
+def _show_all(context: click.Context, option: click.Parameter, is_asked: bool) -> None:
+    """Show the help with all options, and end the command."""
+    if is_asked:
+        context.meta[ALL] = True
+        click.echo(context.get_help())
+        context.exit()
 
 
 class NonEmptyPath(click.Path):
@@ -136,25 +157,13 @@ def add_options(command: Function, options: Sequence[Decorator]) -> Function:
 def quiet_option(command: Function) -> Function:
     """Add `--quiet`; the command gets a `reporter`, which reports on standard error, or nothing."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
+    @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes.")
     @functools.wraps(command)
     def wrapped(quiet: bool, **options: OptionValue) -> object:
         note = ignore if quiet else show_note
-        progress = terminal_progress(quiet)
-        if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
-            note(f"reading from the terminal; end with {END_OF_INPUT}")
-            # Bars would be drawn over what is typed.
-            progress = silent
-        return command(reporter=Reporter(progress, note), **options)
+        return command(reporter=Reporter(terminal_progress(quiet), note), **options)
 
     return wrapped
-
-
-def _reads_standard_input() -> bool:
-    """Return whether an input of the command that is running is standard input."""
-    context = click.get_current_context()
-    files = [context.params[param.name] for param in context.command.params if param.name and param.type is INPUT]
-    return any("-" in (file if isinstance(file, tuple) else (file,)) for file in files)
 
 
 def show_note(text: str) -> None:
@@ -170,7 +179,7 @@ def _seconds(context: click.Context, option: click.Parameter, minutes: float) ->
     return 60 * minutes
 
 
-checkpoint_option = click.option(
+checkpoint_option = rare_option(
     "--checkpoint-every",
     "checkpoint_seconds",
     type=click.FloatRange(0, MOST_MINUTES),
@@ -182,9 +191,7 @@ checkpoint_option = click.option(
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
 
-overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Replace the model in MODEL even if it was trained on other data."
-)
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a model of other data in MODEL.")
 
 
 def threads_option(command: Function) -> Function:
@@ -194,7 +201,7 @@ def threads_option(command: Function) -> Function:
         "--threads",
         type=click.IntRange(1, MOST_THREADS),
         metavar="N",
-        help="Compute with N threads.  [default: one for each core that the process may use]",
+        help="Compute with N threads.  [default: one for each core]",
     )
     @functools.wraps(command)
     def wrapped(threads: int | None, **options: OptionValue) -> object:
@@ -206,12 +213,12 @@ def threads_option(command: Function) -> Function:
 
 #: The options that `cluster_options` adds.
 CLUSTER = [
-    click.option(
+    rare_option(
         "--scheduler",
         metavar="ADDRESS",
         help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
     ),
-    click.option(
+    rare_option(
         "--workers",
         type=click.IntRange(1),
         metavar="N",
@@ -245,91 +252,75 @@ def work_of(cluster: Cluster, reporter: Reporter) -> Iterator[Work]:
         yield work
 
 
-#: What follows a default where a trained model may know another.
-OR_KNOWN = ", or that of MODEL"
-
-
-#: The options that say how a corpus is read. Their parameters have the names of the fields of `CorpusOptions`.
-READING = [
+#: The options of a corpus. Their parameters have the names of the fields of `CorpusOptions`.
+CORPUS = [
     click.option(
+        "--text-column",
+        "text",
+        multiple=True,
+        metavar="NAME",
+        help="The column or JSON field with the text; several are joined.  [default: text]",
+    ),
+    click.option(
+        "--label-column",
+        "labels",
+        multiple=True,
+        metavar="NAME",
+        help="The column or JSON field with the labels, or several.  [default: labels]",
+    ),
+    rare_option(
+        "--label-separator",
+        "separator",
+        metavar="TEXT",
+        help="What separates labels within their column.  [default: ; in tables, none in JSON]",
+    ),
+    rare_option(
+        "--id-column",
+        "id",
+        metavar="NAME",
+        help="The column or JSON field with the identifier.  [default: id, if there is one]",
+    ),
+    rare_option(
         "--corpus-format",
         "format",
         type=click.Choice(list(FORMATS)),
         help="The format of the corpus.  [default: recognised by the first line and the ending of the name]",
     ),
+    rare_option("--encoding", metavar="NAME", help="The encoding of text, such as latin-1.  [default: utf-8]"),
     click.option(
-        "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
+        "--help-all",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_all,
+        help="Show all options and exit.",
     ),
 ]
 
 
-def _columns(with_model: bool) -> list[Decorator]:
-    """Return the options that say what the columns of a corpus are, with parameters as for `READING`.
+def corpus_options(command: Function) -> Function:
+    """Add the options that say where a corpus has its texts, labels and identifiers, and `--help-all`.
 
-    Their help says whether a trained model may know the columns.
-    """
-    or_known = OR_KNOWN if with_model else ""
-    known = "that of MODEL or " if with_model else ""
-    return [
-        click.option(
-            "--text-column",
-            "text",
-            multiple=True,
-            metavar="NAME",
-            help="The column or JSON field with the text. If it is given several times, the texts are joined.  "
-            f"[default: text{or_known}]",
-        ),
-        click.option(
-            "--label-column",
-            "labels",
-            multiple=True,
-            metavar="NAME",
-            help="The column or JSON field with the labels. If it is given several times, a document has the labels of "
-            f"all.  [default: labels{or_known}]",
-        ),
-        click.option(
-            "--label-separator",
-            "separator",
-            metavar="TEXT",
-            help="What separates labels within their column.  [default: ; in tables, none in JSON]",
-        ),
-        click.option(
-            "--id-column",
-            "id",
-            metavar="NAME",
-            help=f"The column or JSON field with the identifier.  [default: {known}id, if there is one]",
-        ),
-    ]
-
-
-def corpus_options(with_model: bool = False) -> Decorator:
-    """Add the options that say where a corpus has its texts, labels and identifiers.
-
-    The command gets them as `corpus`, a `CorpusOptions`. If it reads `with_model`, a trained one, their help says what
-    that knows.
+    The command gets them as `corpus`, a `CorpusOptions`.
     """
 
-    def decorate(command: Function) -> Function:
-        @functools.wraps(command)
-        def wrapped(**options: OptionValue) -> object:
-            corpus = CorpusOptions(**{name: options.pop(name) for name in CorpusOptions._fields})
-            if corpus.separator == "":
-                raise click.UsageError("--label-separator is empty.")
-            # A model stores these texts in its description, which must be printable.
-            stored = (*corpus.text, *corpus.labels, corpus.separator, corpus.id)
-            for text in filter(None, stored):
-                if not text.isprintable():
-                    raise click.UsageError(f"{text!r} has a character that cannot be printed.")
-            return command(corpus=corpus, **options)
+    @functools.wraps(command)
+    def wrapped(**options: OptionValue) -> object:
+        corpus = CorpusOptions(**{name: options.pop(name) for name in CorpusOptions._fields})
+        if corpus.separator == "":
+            raise click.UsageError("--label-separator is empty.")
+        # A model stores these texts in its description, which must be printable.
+        for text in filter(None, (*corpus.text, *corpus.labels, corpus.separator, corpus.id)):
+            if not text.isprintable():
+                raise click.UsageError(f"{text!r} has a character that cannot be printed.")
+        return command(corpus=corpus, **options)
 
-        return add_options(wrapped, [*_columns(with_model), *READING])
-
-    return decorate
+    return add_options(wrapped, CORPUS)
 
 
 #: The options that `analysis_options` adds.
 ANALYSIS = [
-    click.option(
+    rare_option(
         "--analyzer",
         type=click.Choice(ANALYZERS),
         default="word",
@@ -337,26 +328,26 @@ ANALYSIS = [
         help="Features of text are words of at least two letters or digits, characters, or characters within words "
         "(char-wb).",
     ),
-    click.option(
+    rare_option(
         "--ngrams",
         default="1",
         show_default=True,
         metavar="N|N-N",
         help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
     ),
-    click.option(
+    rare_option(
         "--min-count",
         type=click.IntRange(1),
         default=1,
         show_default=True,
         help="Leave out features that occur less often.",
     ),
-    click.option(
+    rare_option(
         "--max-features",
         type=click.IntRange(1),
         help="Keep only the most frequent features, at most so many.  [default: all]",
     ),
-    click.option(
+    rare_option(
         "--stop-words", metavar="english", help="Leave out the stop words of a language: english.  [default: none]"
     ),
 ]
@@ -392,14 +383,14 @@ def analysis_options(command: Function) -> Function:
 
 #: The options that `vocabulary_options` adds.
 VOCABULARY = [
-    click.option(
+    rare_option(
         "--vocabulary",
         type=INPUT,
         metavar="FILE",
         help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, or SKOS (.ttl, .rdf, .nt; pip "
         "install 'xmlgp[text]').",
     ),
-    click.option(
+    rare_option(
         "--vocabulary-language",
         metavar="LANGUAGE",
         help="The language of preferred labels.  [default: en if there is one, otherwise that of most labels]",
@@ -412,7 +403,7 @@ def vocabulary_options(command: Function) -> Function:
     return add_options(command, VOCABULARY)
 
 
-dense_option = click.option(
+dense_option = rare_option(
     "--dense",
     type=NonEmptyPath(),
     metavar="FILE",
@@ -427,9 +418,9 @@ def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
     return Source(data, **{name: options.pop(name) for name in names})
 
 
-def reading_options(with_model: bool = False) -> Decorator:
+def reading_options(command: Function) -> Function:
     """Add the options of every command that reads points: those of a corpus, and `--quiet`."""
-    return lambda command: corpus_options(with_model)(quiet_option(command))
+    return corpus_options(quiet_option(command))
 
 
 def corpus_arguments() -> list[str]:

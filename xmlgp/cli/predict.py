@@ -82,7 +82,7 @@ __all__ = ["predict"]
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @cluster_options
 @dense_option
-@corpus_options(with_model=True)
+@corpus_options
 @quiet_option
 @threads_option
 def predict(

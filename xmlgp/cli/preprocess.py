@@ -26,12 +26,12 @@ __all__ = ["preprocess"]
 @click.command()
 @click.argument("data", type=INPUT)
 @click.argument("model", type=NonEmptyPath())
-@settings_options(preprocess_only=True)
+@settings_options
 @overwrite_option
 @cluster_options
 @analysis_options
 @dense_option
-@reading_options()
+@reading_options
 @threads_option
 def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.

@@ -43,7 +43,7 @@ __all__ = ["report"]
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
 @dense_option
-@reading_options(with_model=True)
+@reading_options
 @threads_option
 def report(model: str, data: str, out: str, train: str | None, label_names: str | None, **options: OptionValue) -> None:
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').

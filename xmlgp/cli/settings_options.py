@@ -1,112 +1,72 @@
 """The options that choose a model and its settings."""
 
+from __future__ import annotations
+
 import functools
-from collections.abc import Collection
+from dataclasses import Field
+from typing import Any
 
 import click
 
-from xmlgp.cli.options import Decorator, Function, OptionValue, add_options
-from xmlgp.models.fields import kind
+from xmlgp.cli.options import Decorator, Function, OptionValue, add_options, rare_option
+from xmlgp.models.fields import help_of, in_words, kind
 from xmlgp.models.table import DEFAULT_MODEL, MODELS, fields_of, read_settings
 from xmlgp.runtime.errors import SettingsError
 
-__all__ = ["settings_options"]
+__all__ = ["SETTINGS", "settings_options"]
 
-#: The settings with an option each, which people and the papers vary: a letter or none, and the help, which begins with
-#: the models unless all have the setting.
-FLAGS = {
-    "kernel": ("", "linear, se or se+linear."),
-    "inducing": ("", "inducing inputs, features (the unit vectors), free or subspace."),
-    "inducing_count": ("-M", "inducing inputs."),
-    "basis_size": ("-R", "basis vectors of the subspace."),
-    "factors": ("-P", "latent functions."),
-    "label_weights": ("", "weights of each label on features."),
-    "posterior": ("", "shared-diagonal, diagonal or cholesky."),
-    "ranking": ("", "rank labels by probability or by utility."),
-    "epochs": ("", "passes over the data."),
-    "topics": ("-T", "topics of labels."),
-    "inference": ("", "the inference method, such as gibbs or svi-adadelta."),
-    "iterations": ("", "passes over the data."),
-    "weighting": ("", "feature weighting, root-idf, idf, unit or none."),
-    "batch_size": ("", "points in a minibatch."),
-    "learning_rate": ("", "learning rate."),
-    "seed": ("", "seed of all random numbers."),
-}
+#: The fields of each setting by its name and the model.
+SETTINGS: dict[str, dict[str, Field[Any]]] = {}
+for _model in MODELS:
+    for _name, _field in fields_of(_model).items():
+        SETTINGS.setdefault(_name, {})[_model] = _field
+
+#: Settings with a letter: the sizes of models in the papers.
+LETTERS = {"inducing_count": "-M", "basis_size": "-R", "factors": "-P", "topics": "-T"}
 
 
-def settings_options(preprocess_only: bool = False) -> Decorator:
-    """Add `--model`, `--recipe`, `--set` and the options of `FLAGS`, perhaps only those that preprocessing depends on.
+def settings_options(command: Function) -> Function:
+    """Add `--model`, `--recipe`, and an option for each setting; the command gets `settings`, a mapping."""
 
-    The command gets `settings`, a mapping.
-    """
-    specs = {name: spec for model in MODELS for name, spec in fields_of(model).items()}
-    flags = [name for name in FLAGS if specs[name].metadata["preprocess"] or not preprocess_only]
-    others = sorted(name for name, spec in specs.items() if spec.metadata["preprocess"] or not preprocess_only)
-    summaries = "; ".join(f"{name} ({model.summary})" for name, model in MODELS.items())
-    formats = {model.name: model.data_format for model in MODELS.values() if model.data_format}
-    defaults = [f"{name} for data in {data_format} format" for name, data_format in formats.items()]
-    options: list[Decorator] = [
-        click.option(
-            "--recipe",
-            metavar="NAME|FILE",
-            help="Named settings of the catalogue, such as s-LINEAR, or a .yaml file of settings. Other options "
-            "override them.",
-        ),
-        click.option(
-            "--model",
-            "model_name",
-            type=click.Choice(list(MODELS)),
-            help=f"{summaries}.  [default: {'; '.join([DEFAULT_MODEL, *defaults])}]",
-        ),
-        *map(_setting_option, flags),
-        click.option(
-            "--set",
-            "assignments",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help=f"Set any setting, such as calibration=false; it may be given several times. The names are "
-            f"{', '.join(name for name in others if name not in flags)}.",
-        ),
-    ]
+    @functools.wraps(command)
+    def wrapped(recipe: str | None, model_name: str | None, **options: OptionValue) -> object:
+        texts = {name: str(value) for name in SETTINGS if (value := options.pop(name)) is not None}
+        choice = {"recipe": recipe, "model": model_name}
+        try:
+            settings = read_settings(texts, model_name)
+        except SettingsError as error:
+            raise click.UsageError(str(error)) from error
+        return command(settings={name: value for name, value in choice.items() if value} | settings, **options)
 
-    def decorate(command: Function) -> Function:
-        @functools.wraps(command)
-        def wrapped(model_name: str | None, assignments: tuple[str, ...], **options: OptionValue) -> object:
-            texts = {name: str(value) for name in flags if (value := options.pop(name)) is not None}
-            model = {"model": model_name} if model_name else {}
-            try:
-                settings = read_settings(texts | _assigned({**model, **texts}, assignments), model_name)
-            except SettingsError as error:
-                raise click.UsageError(str(error)) from error
-            recipe = {} if options["recipe"] is None else {"recipe": options["recipe"]}
-            del options["recipe"]
-            return command(settings=recipe | model | settings, **options)
-
-        return add_options(wrapped, options)
-
-    return decorate
+    return add_options(wrapped, [RECIPE, _model_option(), *map(_setting_option, sorted(SETTINGS))])
 
 
-def _assigned(texts: Collection[str], assignments: tuple[str, ...]) -> dict[str, str]:
-    """Return the texts of `--set NAME=VALUE` by name; none may be among the names that are set already."""
-    assigned: dict[str, str] = {}
-    for assignment in assignments:
-        name, equals, text = (part.strip() for part in assignment.partition("="))
-        if not equals:
-            raise click.UsageError(f"--set {assignment} is not of the form NAME=VALUE.")
-        if name in texts or name in assigned:
-            raise click.UsageError(f"{name} is set twice.")
-        assigned[name] = text
-    return assigned
+RECIPE = click.option(
+    "--recipe",
+    metavar="NAME|FILE",
+    help="Named settings of the catalogue, such as s-LINEAR, or a .yaml file; other options override them.",
+)
+
+
+def _model_option() -> Decorator:
+    """Return the option of the model."""
+    formats = [f"{model.name} for data in {model.data_format} format" for model in MODELS.values() if model.data_format]
+    text = f"The model.  [default: {'; '.join([DEFAULT_MODEL, *formats])}]"
+    return click.option("--model", "model_name", type=click.Choice(list(MODELS)), help=text)
 
 
 def _setting_option(name: str) -> Decorator:
     """Return the option of a setting; `read_settings` checks its value."""
-    letter, text = FLAGS[name]
-    models = [model for model in MODELS if name in fields_of(model)]
-    text = f"{text[0].upper()}{text[1:]}" if len(models) == len(MODELS) else f"{', '.join(models)}: {text}"
-    flag = name.replace("_", "-")
-    if name == "label_weights":
-        return click.option(f"--{flag}/--no-{flag}", name, default=None, help=text)
-    metavar = "N" if kind(fields_of(models[0])[name]) is int else "VALUE"
-    return click.option(*filter(None, [letter]), f"--{flag}", name, metavar=metavar, help=text)
+    models: dict[str, list[str]] = {}
+    for model, field in SETTINGS[name].items():
+        models.setdefault(_description(field), []).append(model)
+    text = " ".join(f"{', '.join(owners)}: {description}" for description, owners in models.items())
+    flag = f"--{name.replace('_', '-')}"
+    if kind(field) is bool:
+        return rare_option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
+    return rare_option(*filter(None, [LETTERS.get(name)]), flag, name, metavar="VALUE", help=text)
+
+
+def _description(field: Field[Any]) -> str:
+    """Return the help and the default of a setting."""
+    return help_of(field) + ("" if field.default is None else f"  [default: {in_words(field.default)}]")

@@ -32,7 +32,7 @@ __all__ = ["split"]
 @click.option("--in-order", is_flag=True, help="Take the last points for testing, such as the latest ones.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random choice.")
 @click.option("--overwrite", is_flag=True, help="Replace files in OUT.")
-@reading_options()
+@reading_options
 def split(data: str, out: str, reporter: Reporter, **options: OptionValue) -> None:
     """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
 

@@ -14,6 +14,7 @@ from xmlgp.cli.options import (
     cluster_options,
     dense_option,
     overwrite_option,
+    rare_option,
     reading_options,
     source_of,
     threads_option,
@@ -29,12 +30,10 @@ __all__ = ["train"]
 @click.command()
 @click.argument("data", type=INPUT)
 @click.argument("model", type=NonEmptyPath())
-@settings_options()
-@click.option(
-    "--no-resume", is_flag=True, help="Discard an interrupted run in MODEL, rather than resuming it with these options."
-)
+@settings_options
+@click.option("--no-resume", is_flag=True, help="Discard an interrupted run in MODEL.")
 @overwrite_option
-@click.option(
+@rare_option(
     "--keep-points/--no-keep-points",
     default=True,
     show_default=True,
@@ -44,7 +43,7 @@ __all__ = ["train"]
 @cluster_options
 @analysis_options
 @vocabulary_options
-@click.option(
+@rare_option(
     "--label-texts",
     type=INPUT,
     metavar="FILE",
@@ -52,34 +51,20 @@ __all__ = ["train"]
     "have are suggested by the words of their texts that DATA have.",
 )
 @dense_option
-@reading_options()
+@reading_options
 @threads_option
 def train(data: str, model: str, cluster: Cluster, reporter: Reporter, no_resume: bool, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.
 
-    DATA is a corpus of documents with labels (.csv, .jsonl and other formats that `xmlgp vectorize` reads), a file of
-    rows of numbers, or a folder with train.csv, train.txt or the like.
+    DATA is a corpus of documents with labels (.csv, .jsonl), a file of rows of
+    numbers, or a folder with train.csv, train.txt or the like. The same command
+    resumes an interrupted run. Every setting is an option, see --help-all.
 
     \b
     Examples:
       xmlgp train tickets.csv models/tickets
-      xmlgp train news.csv models/news --text-column title --label-column tags
-      xmlgp train news.jsonl models/news --stop-words english
-      xmlgp train data/bibtex models/bibtex --recipe s-LINEAR
-
-    Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format, perhaps compressed,
-    or - for standard input; a folder has train.txt or one *.svm.
-
-    MODEL keeps the names of labels and features, and a model of text predicts from text. With --vocabulary it also
-    keeps the URIs and the preferred labels, by which commands name the labels.
-
-    Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
-    settings. The same command resumes an interrupted run from its last checkpoint, and ends in the same model.
-
-    \b
-    More examples:
-      xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --dense embeddings.npy
-      xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159
+      xmlgp train news.csv models/news --text-column title --ngrams 1-2
+      xmlgp train data/bibtex models/bibtex --recipe s-LINEAR --epochs 10
     """
     check_standard_input(data, options["vocabulary"])
     with work_of(cluster, reporter) as work:

@@ -19,7 +19,7 @@ __all__ = ["vectorize"]
 @click.option(
     "--test", "tests", multiple=True, type=INPUT, help="A corpus of test documents; may be given several times."
 )
-@corpus_options()
+@corpus_options
 @analysis_options
 @quiet_option
 def vectorize(

@@ -90,13 +90,13 @@ def describe(spec: Field[Any]) -> str:
 
 
 def help_of(spec: Field[Any]) -> str:
-    """Return the help text of a field, with its choices and what None means."""
+    """Return the help text of a field, with its choices and what stands for None."""
     about = spec.metadata
     text: str = about["help"].rstrip(".") + "."
     if about["choices"]:
         text += f" One of {', '.join(map(repr, about['choices']))}."
     if about["if_unset"]:
-        text += f" None: {about['if_unset']}."
+        text += f" Default: {about['if_unset']}."
     return text
 
 

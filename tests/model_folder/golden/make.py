@@ -16,7 +16,7 @@ IN_WEIGHT_SPACE = [
 MODELS = {
     "mlgpf": [
         "--model", "mlgpf", "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear",
-        "--set", "ard=true", "--posterior", "diagonal", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
+        "--ard", "--posterior", "diagonal", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
         "--batch-size", "8",
     ],
     "full-posterior": [
@@ -24,7 +24,7 @@ MODELS = {
         "--no-label-weights", "-P", "3", "-M", "5", "--epochs", "8", "--batch-size", "8",
     ],
     "weight-space": [
-        "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
+        "--model", "mlgpf", "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2",
         "--label-weights", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "neighbours": IN_WEIGHT_SPACE,
