@@ -47,7 +47,7 @@ class Ours:
 
     def __init__(self, rows):
         self.index = build_index(rows)
-        self.bytes = self.index.lists.data.nbytes + self.index.lists.indices.nbytes
+        self.bytes = sum(array.nbytes for array in self.index[1:])
 
     def search(self, queries, count):
         with limit_threads(1):

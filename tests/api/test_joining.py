@@ -16,6 +16,7 @@ from xmlgp.api.kept_points import points_from
 from xmlgp.data.dataset import Dataset, stack, widened
 from xmlgp.data.features import Features
 from xmlgp.model_folder import folder as folders
+from xmlgp.neighbours.search import POSTINGS, build_index
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.progress import Reporter
 
@@ -53,6 +54,9 @@ def test_the_index_is_that_of_all_points_and_the_rest_stays(tmp_path, dense):
     parameters = found.parameters
     index = [parameters[f"neighbours.{name}"] for name in ("values", "indices", "indptr")]
     np.testing.assert_allclose(csr_array(tuple(index), shape=(60, 27)).toarray(), rows, rtol=1e-5)
+    built = build_index(csr_array(tuple(index), shape=(60, 27)))
+    for name, array in zip(POSTINGS, built[1:], strict=True):
+        np.testing.assert_array_equal(parameters[f"neighbours.{name}"], array)
     labels = [parameters[f"neighbours.{name}"] for name in ("labels", "label_indptr")]
     stored = csr_array((np.ones(len(labels[0])), *labels), shape=(60, 8))
     np.testing.assert_array_equal(stored.toarray(), X.labels.toarray())

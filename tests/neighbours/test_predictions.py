@@ -72,9 +72,9 @@ def test_arrays_of_a_model_are_the_same_index(dense):
     assert arrays_fit(arrays, {NEIGHBOURS: True, DENSE: dense}, {"D": D, "K": K})
     read = Neighbours.of(arrays, D, K)
     assert (read.choices, read.recall) == (built.choices, built.recall)
-    assert np.shares_memory(read.words.data, arrays["neighbours.values"])
+    assert np.shares_memory(read.words.rows.data, arrays["neighbours.values"])
     # SciPy would copy the indices of a matrix of other types.
-    assert np.shares_memory(read.words.indices, arrays["neighbours.indices"])
+    assert np.shares_memory(read.words.rows.indices, arrays["neighbours.indices"])
     assert np.shares_memory(read.labels.indices, arrays["neighbours.labels"])
     assert Neighbours.of({"bias": np.zeros(K)}, D, K) is None
     points = Features(drawn[3], drawn[4])

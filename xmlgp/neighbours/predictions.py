@@ -31,7 +31,7 @@ from xmlgp.metrics.ranking import top_entries
 from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardise
 from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
 from xmlgp.neighbours.regression import Regressed, regress
-from xmlgp.neighbours.search import build_index, nearest
+from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
 from xmlgp.prediction.contributions import Supporter
 
 __all__ = [
@@ -95,6 +95,7 @@ NEIGHBOURS = ArrayGroup(
     "neighbours.",
     **csr_pattern("N D", "c"),
     values=Array("c", np.float32),
+    **POSTINGS,
     **csr_pattern("N K", "d", "label_indptr", "labels"),
     choices=Array("5", np.float64, _are_choices),
     recall=Array("2", np.float64, between(0, 1)),
@@ -110,9 +111,9 @@ DENSE = ArrayGroup(
 
 
 class Neighbours(NamedTuple):
-    """The training points: their words, N×D, scaled and of unit length, labels Y, N×K, and dense features or None."""
+    """The training points: an index of their words, N×D, their labels Y, N×K, and dense features, N×E, or None."""
 
-    words: csr_array
+    words: PointIndex
     labels: csr_array
     choices: Choices
     dense: DenseFeatures | None = None
@@ -122,35 +123,38 @@ class Neighbours(NamedTuple):
     def build(
         cls, words: csr_array, labels: csr_array, choices: Choices, dense: NDArray[np.floating] | None = None
     ) -> Neighbours:
-        """Return training points, given their dense features as read."""
-        return cls(words, labels.astype(np.float32), choices, None if dense is None else standardise(dense))
+        """Return the index of training points, given their words, scaled and of unit length, and labels, N×K."""
+        standardised = None if dense is None else standardise(dense)
+        return cls(build_index(words), labels.astype(np.float32), choices, standardised)
 
     @classmethod
     def of(cls, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> Neighbours | None:
-        """Return the training points among the parameters of a model with D features and K labels, or None."""
+        """Return the index among the parameters of a model with D features and K labels, or None."""
         if not NEIGHBOURS.is_in(parameters):
             return None
         arrays = NEIGHBOURS.read(parameters)
-        words = as_csr(arrays["values"], arrays["indices"], arrays["indptr"], D)
+        rows = as_csr(arrays["values"], arrays["indices"], arrays["indptr"], D)
+        words = PointIndex(rows, *(arrays[name] for name in POSTINGS))
         values = np.ones(len(arrays["labels"]), np.float32)
         labels = as_csr(values, arrays["labels"], arrays["label_indptr"], K)
         dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
         return cls(words, labels, Choices.of(arrays["choices"]), dense, Recall(*arrays["recall"].tolist()))
 
     def extended(self, words: csr_array, labels: csr_array, dense: NDArray[Any] | None) -> Neighbours:
-        """Return these training points and more, which have the same numbers of features and labels."""
-        return self._replace(
-            words=stack_rows([self.words, words]),
-            labels=stack_rows([self.labels, labels.astype(np.float32)]),
-            dense=self.dense if self.dense is None or dense is None else self.dense.extended(dense),
-        )
+        """Return the index of these training points and more, which have the same numbers of features and labels."""
+        rows = stack_rows([self.words.rows, words])
+        all_labels = stack_rows([self.labels, labels.astype(np.float32)])
+        more_dense = self.dense if self.dense is None or dense is None else self.dense.extended(dense)
+        return self._replace(words=build_index(rows), labels=all_labels, dense=more_dense)
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
+        rows, *postings = self.words
         arrays = {
-            "indptr": self.words.indptr.astype(np.int64, copy=False),
-            "indices": self.words.indices.astype(np.int32, copy=False),
-            "values": self.words.data,
+            "indptr": rows.indptr.astype(np.int64, copy=False),
+            "indices": rows.indices.astype(np.int32, copy=False),
+            "values": rows.data,
+            **dict(zip(POSTINGS, postings, strict=True)),
             "label_indptr": self.labels.indptr.astype(np.int64, copy=False),
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "choices": self.choices.values(),
@@ -198,10 +202,9 @@ class NeighbourPredictions:
         counts: NDArray[np.integer],
         trained: int | None = None,
     ) -> None:
-        words, self._labels, self.choices, dense, self._recall = neighbours
-        self._index = build_index(words)
+        self._words, self._labels, self.choices, dense, self._recall = neighbours
         self._scales = scales
-        self._dense = None if dense is None else DenseSearch(self._index, dense)
+        self._dense = None if dense is None else DenseSearch(self._words, dense)
         #: N.
         self.point_count = self._labels.shape[0]
         self._count = NEAREST if self.point_count <= MANY_POINTS else NEAREST_OF_MANY
@@ -247,7 +250,7 @@ class NeighbourPredictions:
         words = scaled_words(weighted.sparse, self._scales)
         if self._dense is not None and weighted.dense is not None:
             return self._dense.search(words, weighted.dense, self._count, self.choices.kernel)
-        return Found(*nearest(self._index, words, self._count))
+        return Found(*nearest(self._words, words, self._count))
 
     def predict(self, weighted: Features) -> Predicted:
         """Return the predictions at weighted points, B×D."""
@@ -257,7 +260,7 @@ class NeighbourPredictions:
         """Return the predictions at points whose nearest training points are known."""
         dense = None if self._dense is None else self._dense.values
         exponents = found.exponents(kernel)
-        regressed = regress(self._index.rows, found.nearest, exponents, kernel, dense, found.has_words)
+        regressed = regress(self._words.rows, found.nearest, exponents, kernel, dense, found.has_words)
         return Predicted(regressed, _shares_of_labels(regressed, self._labels), self._certainty(found))
 
     def _certainty(self, found: Found) -> NDArray[np.float32]:
@@ -298,7 +301,7 @@ class NeighbourPredictions:
 
     def _common(self, query: csr_array, point: int, count: int) -> list[int]:
         """Return the words that a point and a training point have, those of the largest products."""
-        products = query * self._index.rows[[point]]
+        products = query * self._words.rows[[point]]
         order = np.argsort(-products.data, kind="stable")[:count]
         return list(map(int, products.indices[order]))
 

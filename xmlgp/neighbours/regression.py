@@ -70,7 +70,15 @@ def regress(
         word_factor *= has_words
     # The place of each word among those of the nearest rows, from 1 on.
     places = np.zeros(rows.shape[1], np.int32)
-    _solve(read_only(rows), between, exponents, word_factor, np.float32(kernel.noise), places, result)
+    _solve(
+        read_only((rows.indptr, rows.indices, rows.data)),
+        between,
+        exponents,
+        word_factor,
+        np.float32(kernel.noise),
+        places,
+        result,
+    )
     return result
 
 

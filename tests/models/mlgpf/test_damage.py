@@ -87,9 +87,14 @@ DAMAGE = {
         "latent_weights.log_prior": [longer, integers, single],
     },
     "neighbours": {
-        **{f"neighbours.{name}": [*SHAPES, longer, *ROW_ENDS] for name in ("indptr", "label_indptr")},
+        **{f"neighbours.{name}": [*SHAPES, longer, *ROW_ENDS] for name in ("indptr", "starts", "label_indptr")},
         "neighbours.indices": [*SHAPES, longer, *PLACES],
+        "neighbours.row_of": [*SHAPES, longer, changed_at(0, -1), changed_at(-1, POINTS)],
         "neighbours.labels": [*SHAPES, longer, changed_at(0, -1), changed_at(-1, K)],
+        "neighbours.column_of": [*SHAPES, longer, changed_at(0, -2), changed_at(-1, D), changed_at(-1, 10**9)],
+        "neighbours.columns": [missing, shorter, narrower, integers, lambda array: array[:0]],
+        "neighbours.code_of": [*SHAPES, longer],
+        "neighbours.highest": [*SHAPES, double, changed_at(0, -1), changed_at(0, np.nan)],
         "neighbours.values": [*SHAPES, double, changed_at(0, np.inf)],
         "neighbours.choices": [
             *SHAPES,

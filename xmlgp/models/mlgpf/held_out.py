@@ -239,7 +239,7 @@ class HeldOutChoices(HeldOutStage):
         texts = self._problem.label_texts
         if texts is None:
             return {}
-        return text_parameters(texts, neighbours.words, self._text_fit)
+        return text_parameters(texts, neighbours.words.rows, self._text_fit)
 
     def _neighbours(self, points: NDArray[np.int64], parameters: Parameters) -> Neighbours:
         """Return the index of some training points."""
