@@ -19,17 +19,14 @@ def test_fetched_tickets_match_the_catalogue(tmp_path):
     train, test = map(rows_of, fetched.paths)
     labels = [{label for row in rows for label in row["labels"].split(";")} for rows in (train, test)]
     assert (len(train), len(test), len(labels[0])) == (entry.shape.N, entry.shape.N_test, entry.shape.K)
-    assert labels[1] <= labels[0] == {*tickets.LABELS, tickets.URGENT}
+    assert labels[1] <= labels[0] == {*tickets.sentences()["labels"], tickets.URGENT}
     assert all(row["text"] and row["id"] for row in train + test)
 
 
-def test_templates_are_filled_with_phrases_that_exist():
-    everything = "".join(tickets.tickets())
-    assert re.findall("[{}|]", everything) == []
-    templates = [
-        *tickets.PHRASES.values(),
-        *tickets.VAGUE_SENTENCES.values(),
-        *(text for _, text in tickets.LABELS.values()),
-    ]
-    names = re.findall(r"\{(\w+)\}", " ".join(templates))
-    assert set(names) <= tickets.PHRASES.keys()
+def test_groups_are_filled_with_phrases_that_exist():
+    assert re.findall("[{}|]", "".join(tickets.tickets())) == []
+    content = tickets.sentences()
+    templates = [*content["phrases"].values(), *content["vague"].values()]
+    templates += [label["sentences"] for label in content["labels"].values()]
+    names = re.findall(r"\{(\w+)\}", str(templates))
+    assert set(names) <= content["phrases"].keys()
