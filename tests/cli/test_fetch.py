@@ -68,7 +68,7 @@ def test_default_list_fits_a_terminal(run, monkeypatch):
         (
             ["small"],
             1,
-            "Error: small cannot be downloaded (it is secret); use --mirror with a folder that contains small/",
+            "Error: small cannot be downloaded; use --mirror with a folder that contains small/train.txt, small/test.txt; it is secret",
         ),
         (["small", "--mirror", "../mirror", "--into", "../catalogue.yaml"], 2, "Invalid value for '--into'"),
     ],

@@ -97,7 +97,7 @@ def test_archive_is_downloaded_once(server, data):
     assert len(server.requests) == 1
     assert_complete(data)
     server.answers["/a.zip"] = [serve(b"<!DOCTYPE html>")]
-    with pytest.raises(FetchError, match=r"not a zip file.*a web page instead; use --mirror with a folder that"):
+    with pytest.raises(FetchError, match=r"not a zip file; use --mirror with a folder that"):
         fetch(entry, data, force=True)
     assert_complete(data)
 
@@ -105,8 +105,8 @@ def test_archive_is_downloaded_once(server, data):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "has the header '', not '3 5 4'"),
-        (b"\x1b]0;gotcha\x07\n" + TRAIN, r"has the header '\x1b]0;gotcha\x07', not '3 5 4'"),
+        (b"", "has the header '', not 3 5 4"),
+        (b"\x1b]0;gotcha\x07\n" + TRAIN, r"has the header '\x1b]0;gotcha\x07', not 3 5 4"),
         (b"3 5 4 " * 10**5, "has the header '3 5 4 3 5 4"),
         (TRAIN.replace(b"0 1:2", b"0 1:3"), "has the SHA-256 "),
     ],
@@ -127,7 +127,7 @@ def test_unknown_number_of_features_is_not_checked(server, source, data, header)
     server.answers["/small/train.txt"] = [serve(TRAIN.replace(b"3 5 4", header))]
     fetch(entry, data)
     server.answers["/small/train.txt"] = [serve(TRAIN.replace(b"3 5 4", b"3 5 9"))]
-    with pytest.raises(FetchError, match="has the header '3 5 9', not '3 0 4'"):
+    with pytest.raises(FetchError, match="has the header '3 5 9', not 3 D 4"):
         fetch(entry, data, force=True)
 
 
@@ -155,7 +155,7 @@ def test_existing_files_are_kept(server, source, data, mirror, monkeypatch):
 def test_a_file_in_the_place_of_the_folder_is_named_and_nothing_is_fetched(server, source, data, make, force):
     data.mkdir()
     make(data / "small")
-    with pytest.raises(NotADirectoryError) as caught:
+    with pytest.raises(FileExistsError) as caught:
         fetch(entry_of(source), data, force=force)
     assert caught.value.filename == str(data / "small")
     assert server.requests == []

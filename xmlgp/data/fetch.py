@@ -1,12 +1,12 @@
-"""Fetch a data set of the catalogue into a folder, complete and verified or not at all."""
+"""Fetch a data set of the catalogue into a folder; each file is complete and verified or not there at all."""
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import logging
 import os
+import re
 import shutil
 import zipfile
 import zlib
@@ -17,11 +17,13 @@ import pooch
 import requests
 
 from xmlgp.data.catalogue import EMBEDDED, DataFile, Entry
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.data.tickets import tickets
+from xmlgp.data.toy import toy_dataset
 from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as, temporary_folder
 from xmlgp.runtime.errors import FetchError
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.untrusted_text import escape
+from xmlgp.runtime.untrusted_text import escape, quote
 
 __all__ = ["FetchedDataset", "fetch"]
 
@@ -30,14 +32,13 @@ TIMEOUT = 30.0
 #: Retries after a failed download; pooch waits one second before the first, two before the second.
 RETRIES = 3
 
-GZIP_MAGIC = b"\x1f\x8b"
 #: Bytes that are read at once.
 CHUNK = 1 << 20
 #: The most bytes that are read as the header, three numbers: a file without line ends may not fit into memory.
 MAX_HEADER = 100
 
-#: What gzip and zipfile raise for files that are damaged, or that do not have the member.
-UNPACKING_ERRORS = (EOFError, KeyError, NotImplementedError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
+#: What a failed download raises, and reading an archive that is damaged or does not have the member.
+FAILURES = (requests.RequestException, ValueError, EOFError, KeyError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error)
 
 # pooch logs each download and each retry.
 pooch.get_logger().setLevel(logging.WARNING)
@@ -60,7 +61,7 @@ def fetch(
     """Fetch the files of a data set into the folder `into`/NAME.
 
     Existing files are verified and kept; only missing files are fetched. New files stay in a hidden folder within
-    `into` until all of them are verified; after a failure, that folder is removed.
+    that folder until all of them are verified; after a failure, they are removed.
 
     Parameters
     ----------
@@ -85,154 +86,98 @@ def fetch(
     FetchError
         If the source does not have the files that the entry describes, or existing files differ from it.
     """
-    into = Path(into)
-    folder = into / entry.name
+    folder = Path(into, entry.name)
     paths = [folder / file.name for file in entry.files]
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
-    missing = list(entry.files) if force else _missing_files(entry, folder)
+    missing = [file for file in entry.files if force or not (folder / file.name).exists()]
+    for file in entry.files:
+        if file not in missing:
+            _verify(folder / file.name, entry, file, f"{folder / file.name} exists but", "; use --force to replace it")
     if not missing:
         return FetchedDataset(paths, None)
     if entry.source is None and mirror is None:
-        note = f" ({entry.note})" if entry.note else ""
-        raise FetchError(f"{entry.name} cannot be downloaded{note}; {_advice(entry)}")
-    made = make_folders(into)
+        raise FetchError(f"{entry.name} cannot be downloaded; {_advice(entry)}")
+    made = make_folders(folder)
     try:
-        with report_errors_as(into), temporary_folder(into) as hidden:
-            _fetch_files(entry, missing, folder, mirror, hidden, progress)
+        with report_errors_as(folder), temporary_folder(folder) as hidden:
+            for file in missing:
+                with progress(f"fetching {entry.name}/{file.name}", unit=None):
+                    _create(entry, file, hidden, mirror)
+                _verify(hidden / file.name, entry, file, f"{file.name} from {mirror or entry.source}")
+            for file in missing:
+                with report_errors_as(folder / file.name, hidden / file.name):
+                    os.replace(hidden / file.name, folder / file.name)
     except BaseException:
         remove_empty(made)
         raise
     return FetchedDataset(paths, mirror or entry.origin)
 
 
-def _fetch_files(
-    entry: Entry, files: list[DataFile], folder: Path, mirror: str | None, hidden: Path, progress: Progress
-) -> None:
-    """Create files in a hidden folder, verify them, and move them into a folder."""
-    complete = hidden / "complete"
-    complete.mkdir()
-    for file in files:
-        target = complete / file.name
-        with progress(f"fetching {entry.name}/{file.name}", unit=None):
-            _create(entry, file, target, mirror, hidden)
-        if mismatch := _find_mismatch(target, entry, file):
-            raise FetchError(f"{file.name} from {mirror or entry.source} {mismatch}")
-    if not folder.exists():
-        with report_errors_as(folder, complete):
-            complete.rename(folder)
-        return
-    for path in complete.iterdir():
-        with report_errors_as(folder / path.name, path):
-            os.replace(path, folder / path.name)
-
-
 def _advice(entry: Entry) -> str:
     """Return how to get a data set that cannot be downloaded."""
     files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
-    return f"use --mirror with a folder that contains {files}"
+    return "; ".join(filter(None, [f"use --mirror with a folder that contains {files}", entry.note]))
 
 
-def _missing_files(entry: Entry, folder: Path) -> list[DataFile]:
-    """Return the files that do not exist; raise FetchError if one that exists does not match the catalogue."""
-    missing = []
-    for file in entry.files:
-        path = folder / file.name
-        if not path.exists():
-            missing.append(file)
-        elif mismatch := _find_mismatch(path, entry, file):
-            raise FetchError(f"{path} exists but {mismatch}; use --force to replace it")
-    return missing
-
-
-def _find_mismatch(path: Path, entry: Entry, file: DataFile) -> str | None:
-    """Return how a file differs from the catalogue, as a sentence without its subject, or None if it matches."""
+def _verify(path: Path, entry: Entry, file: DataFile, title: str, advice: str = "") -> None:
+    """Raise FetchError if a file is not that of the catalogue; the message begins with its `title`."""
     if not path.is_file():
         # Reading a pipe could wait forever.
-        return "is not a regular file"
+        raise FetchError(f"{title} is not a regular file{advice}")
     git_sha1 = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     sha256 = hashlib.sha256()
     with open(path, "rb") as stream:
-        chunk = stream.readline(MAX_HEADER)
-        header = chunk.decode("ascii", "replace").strip()
-        expected = [str(file.points), str(entry.shape.D), str(entry.shape.K)]
-        sizes = header.split()
-        if not entry.shape.D:
-            sizes[1:2] = ["0"]
-        if entry.format == "repository" and sizes != expected:
-            return f"has the header {header!r}, not {' '.join(expected)!r}"
+        header = stream.readline(MAX_HEADER)
+        chunk = header
         while chunk:
             git_sha1.update(chunk)
             sha256.update(chunk)
             chunk = stream.read(CHUNK)
-    if file.checksums and {f"git:{git_sha1.hexdigest()}", f"sha256:{sha256.hexdigest()}"}.isdisjoint(file.checksums):
-        return f"has the SHA-256 {sha256.hexdigest()}, which is not that of the catalogue"
-    return None
+    D = rb"\d+" if not entry.shape.D else b"%d" % entry.shape.D
+    expected = rb"\s*%d\s+%b\s+%d\s*" % (file.points, D, entry.shape.K)
+    if entry.format == "repository" and not re.fullmatch(expected, header):
+        sizes = f"{file.points} {entry.shape.D or 'D'} {entry.shape.K}"
+        raise FetchError(f"{title} has the header {quote(header.strip())}, not {sizes}{advice}")
+    found = {f"git:{git_sha1.hexdigest()}", f"sha256:{sha256.hexdigest()}"}
+    if file.checksums and found.isdisjoint(file.checksums):
+        raise FetchError(f"{title} has the SHA-256 {sha256.hexdigest()}, which is not that of the catalogue{advice}")
 
 
-def _create(entry: Entry, file: DataFile, target: Path, mirror: str | None, downloads: Path) -> None:
-    """Create the file `target` from a mirror, or from the source of the data set."""
-    if mirror:
-        _unpack(_in_mirror(Path(mirror, entry.mirror_folder, file.name)), None, target)
-    elif entry.source == EMBEDDED:
-        _write_embedded(entry, file, target)
-    else:
-        address = str(entry.source).replace("{file}", file.name)
-        # The archive has the other files of the data set too, and is downloaded once.
-        name = "archive" if file.member else file.name
-        try:
-            if not (downloads / name).exists():
-                _download(address, downloads, name)
-            _unpack(downloads / name, file.member, target)
-        except FetchError as error:
-            raise FetchError(f"{entry.name}: {address}: {error}; {_advice(entry)}") from error
+def _create(entry: Entry, file: DataFile, folder: Path, mirror: str | None) -> None:
+    """Create a file in a folder from a mirror, or from the source of the data set."""
+    source = str(entry.source).replace("{file}", file.name)
+    try:
+        if mirror:
+            source = os.path.join(mirror, entry.mirror_folder, file.name)
+            _copy(Path(source), folder / file.name)
+        elif entry.source != EMBEDDED:
+            _download(source, file, folder)
+        elif entry.format == "csv":
+            (folder / file.name).write_bytes(tickets()[file.role == "test"].encode())
+        else:
+            write_dataset(folder / file.name, toy_dataset()[file.role == "test"])
+    except FAILURES as error:
+        reason = escape(str(error)) or type(error).__name__
+        raise FetchError(f"{entry.name}: {source}: {reason}; {_advice(entry)}") from error
 
 
-def _in_mirror(path: Path) -> Path:
-    """Return a file, or its gzipped copy beside it; FetchError if there is neither."""
+def _copy(path: Path, target: Path) -> None:
+    """Copy a file, or decompress its gzipped copy beside it; FetchError if there is neither."""
     compressed = path.with_name(f"{path.name}.gz")
     # Only a regular file: a pipe or a device may never end.
-    for file in (path, compressed):
-        if file.is_file():
-            return file
-    raise FetchError(f"{path} and {compressed} do not exist")
+    if path.is_file():
+        shutil.copyfile(path, target)
+    elif compressed.is_file():
+        with gzip.open(compressed) as content, open(target, "xb") as output:
+            shutil.copyfileobj(content, output, CHUNK)
+    else:
+        raise FetchError(f"{path} and {compressed} do not exist")
 
 
-def _download(address: str, folder: Path, name: str) -> None:
-    """Download a file into a folder."""
-    downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
+def _download(address: str, file: DataFile, folder: Path) -> None:
+    """Download a file into a folder, or the archive of which it is a member, unless that is there already."""
+    name = "archive" if file.member else file.name
     files = pooch.create(folder, "", registry={name: None}, urls={name: address}, retry_if_failed=RETRIES)
-    try:
-        files.fetch(name, downloader=downloader)
-    except (requests.RequestException, ValueError) as error:
-        raise FetchError(f"the download failed ({escape(str(error)) or type(error).__name__})") from error
-
-
-def _unpack(source: Path, member: str | None, target: Path) -> None:
-    """Create a file with the content of another one, plain or gzipped, or of a member of that zip archive."""
-    try:
-        with open(target, "xb") as output:
-            if member is not None:
-                with zipfile.ZipFile(source) as archive, archive.open(member) as content:
-                    shutil.copyfileobj(content, output, CHUNK)
-                return
-            with open(source, "rb") as stream:
-                packed = stream.peek(2).startswith(GZIP_MAGIC)
-                shutil.copyfileobj(gzip.GzipFile(fileobj=stream) if packed else stream, output, CHUNK)
-    except UNPACKING_ERRORS as error:
-        reason = escape(str(error)) or type(error).__name__
-        raise FetchError(
-            f"{target.name} cannot be unpacked ({reason}); a server that is asked too often may send a web page instead"
-        ) from error
-
-
-def _write_embedded(entry: Entry, file: DataFile, target: Path) -> None:
-    """Write a file of a data set that xmlgp draws itself: the texts, if they are to be a table, or else the numbers."""
-    if entry.format == "csv":
-        target.write_bytes(tickets()[file.role == "test"].encode())
-        return
-    # NumPy and SciPy take long to import, and no other source needs them.
-    from xmlgp.data.repository_format import write_dataset
-    from xmlgp.data.toy import toy_dataset
-
-    write_dataset(target, toy_dataset()[file.role == "test"])
+    path = files.fetch(name, downloader=pooch.HTTPDownloader(timeout=TIMEOUT))
+    if file.member:
+        with zipfile.ZipFile(path) as archive:
+            os.rename(archive.extract(file.member, folder), folder / file.name)

@@ -14,9 +14,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+
+T = TypeVar("T")
 
 __all__ = ["URGENT", "sentences", "tickets"]
 
@@ -123,7 +125,7 @@ class _Writer:
 
         def chosen(match: re.Match[str]) -> str:
             name = match[1]
-            return _group(self._phrases[name]) if name in self._phrases else str(self._choose(name.split("|")))
+            return _group(self._phrases[name]) if name in self._phrases else self._choose(name.split("|"))
 
         while "{" in template:
             template = re.sub(r"\{([^{}]*)\}", chosen, template)
@@ -140,10 +142,10 @@ class _Writer:
 
     def _label(self, area: str | None = None) -> str:
         """Draw a label, perhaps of an area, by its frequency."""
-        labels = [label for label in self._labels if area in (None, self._labels[label]["area"])]
-        return self._random.choices(labels, [self._weights[label] for label in labels])[0]
+        labels: list[str] = [label for label in self._labels if area in (None, self._labels[label]["area"])]
+        return self._random.choices(labels, list(map(self._weights.__getitem__, labels)))[0]
 
-    def _choose(self, options: Sequence[Any]) -> Any:
+    def _choose(self, options: Sequence[T]) -> T:
         return self._random.choices(options)[0]
 
     def _happens(self, probability: float) -> bool:
