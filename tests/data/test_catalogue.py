@@ -55,9 +55,9 @@ def test_load_reads_all_values(load):
     assert small.propensity == Propensity(0.55, 1.5)
     assert small.files == (
         DataFile("train", "train.txt", 3, "a/b", [GIT, f"sha256:{'a' * 64}"]),
-        DataFile("test", "test.txt", 2, "c", []),
+        DataFile("test", "test.txt", 2, "c"),
     )
-    assert pair.files == (DataFile("train", "pair.svm", 3, None, []),)
+    assert pair.files == (DataFile("train", "pair.svm", 3),)
     assert (small.origin, small.mirror_folder) == ("example.org", "small")
     assert (pair.propensity, pair.origin, pair.mirror_folder) == (None, None, "binary")
 
@@ -86,8 +86,8 @@ def test_unknown_name_suggests_similar_ones(load, name, hint):
     ("change", "message"),
     [
         ({"shape": {"N": 3}}, "the entry of small is malformed (TypeError: "),
-        ({"files": {"train": {"name": "../train.txt"}, "test": {}}}, "a name is not that of a file"),
-        ({"source": "http://example.org/{file}"}, "source is not an https:// address"),
+        ({"files": {"train": {"size": 3}}}, "unexpected keyword argument 'size'"),
+        ({"sources": []}, "unexpected keyword argument 'sources'"),
         ({"propensity": {"C": 1}}, "unexpected keyword argument 'C'"),
     ],
 )

@@ -30,8 +30,8 @@ def entry_of(source=None, checksums=(), members=(None, None)):
         DataFile("train", "train.txt", 3, members[0], list(checksums)),
         DataFile("test", "test.txt", 2, members[1], []),
     )
-    sizes = Shape(3, 2, 5, 4), Propensity(0.55, 1.5)
-    return Entry("small", "A small set", [], [], "repository", *sizes, files, source, "", {}, {})
+    shape, propensity = Shape(3, 2, 5, 4), Propensity(0.55, 1.5)
+    return Entry("small", "A small set", shape, files, propensity=propensity, source=source)
 
 
 @pytest.fixture

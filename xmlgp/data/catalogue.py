@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +18,6 @@ __all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", 
 
 #: The source of the data sets that xmlgp draws itself: texts in the format csv, otherwise numbers.
 EMBEDDED = "embedded"
-
-#: Names become folders and files, so they must not contain a path.
-NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
-FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 #: Maximum size of a YAML file in bytes. Its content takes about a hundred times as much memory.
 MAX_BYTES = 1 << 20
@@ -53,8 +49,8 @@ class DataFile(NamedTuple):
     role: str
     name: str
     points: int
-    member: str | None
-    checksums: list[str]
+    member: str | None = None
+    checksums: Sequence[str] = ()
 
 
 class Entry(NamedTuple):
@@ -66,16 +62,16 @@ class Entry(NamedTuple):
 
     name: str
     title: str
-    aliases: list[str]
-    papers: list[str]
-    format: str
     shape: Shape
-    propensity: Propensity | None
     files: tuple[DataFile, ...]
-    source: str | None
-    note: str
-    recipes: dict[str, Any]
-    results: dict[str, Any]
+    aliases: Sequence[str] = ()
+    papers: Sequence[str] = ()
+    format: str = "repository"
+    propensity: Propensity | None = None
+    source: str | None = None
+    note: str = ""
+    recipes: Mapping[str, Any] = {}
+    results: Mapping[str, Any] = {}
 
     @property
     def mirror_folder(self) -> str:
@@ -130,7 +126,7 @@ def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
     for name, value in (root.get("datasets") or {}).items():
         try:
             entries[name] = _entry(name, value)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError) as error:
             reason = f"{type(error).__name__}: {escape(str(error))}"
             raise CatalogueError(f"{path}: the entry of {escape(str(name))} is malformed ({reason})") from None
     aliases = {alias: entry for entry in entries.values() for alias in entry.aliases}
@@ -156,28 +152,11 @@ def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _entry(name: str, value: dict[str, Any]) -> Entry:
     """Return the `Entry` of a data set; an exception of another kind if it is malformed."""
     shape = Shape(**value["shape"])
-    files = []
-    for role, points in (("train", shape.N), ("test", shape.N_test)):
-        if points:
-            file = value["files"][role]
-            name_of_file = file.get("name", f"{role}.txt")
-            files.append(DataFile(role, name_of_file, points, file.get("member"), file.get("checksums", [])))
-    if not NAME.fullmatch(name) or not all(FILE_NAME.fullmatch(file.name) for file in files):
-        raise ValueError("a name is not that of a file")
-    source = value.get("source")
-    if source not in (None, EMBEDDED) and not source.startswith("https://"):
-        raise ValueError("source is not an https:// address")
-    return Entry(
-        name=name,
-        title=value["title"],
-        aliases=value.get("aliases", []),
-        papers=value.get("papers", []),
-        format=value.get("format", "repository"),
-        shape=shape,
-        propensity=Propensity(**value["propensity"]) if "propensity" in value else None,
-        files=tuple(files),
-        source=source,
-        note=value.get("note", ""),
-        recipes=value.get("recipes", {}),
-        results=value.get("results", {}),
-    )
+    points = {"train": shape.N, "test": shape.N_test}
+    # Training data first.
+    files = [
+        DataFile(role, points=points[role], **{"name": f"{role}.txt"} | file)
+        for role, file in sorted(value["files"].items(), reverse=True)
+    ]
+    propensity = Propensity(**value["propensity"]) if "propensity" in value else None
+    return Entry(**value | {"name": name, "shape": shape, "files": tuple(files), "propensity": propensity})
