@@ -52,7 +52,6 @@ DAMAGE = {
     "a truncated header": CONTENT[:20],
     "a pickle": pickle.dumps(1),
     "objects": header("{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}\n") + pickle.dumps(1),
-    "a Python 2 header": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3)}\n") + bytes(24),
     "a larger shape": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3000000000000)}\n") + bytes(24),
     "code": header("__import__('os')._exit(99)\n"),
 }

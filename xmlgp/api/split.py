@@ -12,7 +12,7 @@ from xmlgp.api.records import copy_records, group_values, read_records
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.streams import check_outputs
-from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as, temporary_folder
+from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.plurals import counted
@@ -73,29 +73,24 @@ def split(
         groups = group_values(source, records, group_column, reporter.note)
     is_test = choose_test_points(groups, test, in_order, seed)
     folder = Path(out)
-    made = make_folders(folder)
-    try:
-        with temporary_folder(folder) as staged, report_errors_as(folder, staged):
-            copies = copy_records(records, is_test, staged, reporter.note)
-            if not records.is_corpus:
-                beside = os.path.dirname(records.path) or os.curdir
-                names = [Path(beside, name) for name in (FEATURES, LABELS, VECTORIZER)]
-                copies += [Path(shutil.copy(file, staged)) for file in names if file.is_file()]
-            files = [folder / copy.name for copy in copies]
-            check_outputs(files, source.inputs)
+    with temporary_folder(folder) as staged:
+        copies = copy_records(records, is_test, staged, reporter.note)
+        if not records.is_corpus:
+            beside = os.path.dirname(records.path) or os.curdir
+            names = [Path(beside, name) for name in (FEATURES, LABELS, VECTORIZER)]
+            copies += [Path(shutil.copy(file, staged)) for file in names if file.is_file()]
+        files = [folder / copy.name for copy in copies]
+        check_outputs(files, source.inputs)
+        for file in files:
+            if file.exists() and not (overwrite and file.is_file()):
+                advice = "choose another folder, or replace it with `overwrite=True`"
+                raise UsageError(f"There is {file} already; {advice}.")
+        with uninterruptible:
+            # Whatever happens, no part is left beside another part of an earlier division.
             for file in files:
-                if file.exists() and not (overwrite and file.is_file()):
-                    advice = "choose another folder, or replace it with `overwrite=True`"
-                    raise UsageError(f"There is {file} already; {advice}.")
-            with uninterruptible:
-                # Whatever happens, no part is left beside another part of an earlier division.
-                for file in files:
-                    file.unlink(missing_ok=True)
-                for copy, file in zip(copies, files, strict=True):
-                    os.replace(copy, file)
-    except BaseException:
-        remove_empty(made)
-        raise
+                file.unlink(missing_ok=True)
+            for copy, file in zip(copies, files, strict=True):
+                os.replace(copy, file)
     N, N_test = len(is_test), int(is_test.sum())
     points = counted(N, "document" if records.is_corpus else "point")
     reporter.note(f"{records.path}: {points}, {N_test} ({100 * N_test / N:.1f} %) for testing")

@@ -20,7 +20,7 @@ from xmlgp.data.catalogue import EMBEDDED, DataFile, Entry
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.data.tickets import tickets
 from xmlgp.data.toy import toy_dataset
-from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as, temporary_folder
+from xmlgp.runtime.atomic_files import report_errors_as, temporary_folder
 from xmlgp.runtime.errors import FetchError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import escape, quote
@@ -96,19 +96,14 @@ def fetch(
         return FetchedDataset(paths, None)
     if entry.source is None and mirror is None:
         raise FetchError(f"{entry.name} cannot be downloaded; {_advice(entry)}")
-    made = make_folders(folder)
-    try:
-        with report_errors_as(folder), temporary_folder(folder) as hidden:
-            for file in missing:
-                with progress(f"fetching {entry.name}/{file.name}", unit=None):
-                    _create(entry, file, hidden, mirror)
-                _verify(hidden / file.name, entry, file, f"{file.name} from {mirror or entry.source}")
-            for file in missing:
-                with report_errors_as(folder / file.name, hidden / file.name):
-                    os.replace(hidden / file.name, folder / file.name)
-    except BaseException:
-        remove_empty(made)
-        raise
+    with temporary_folder(folder) as hidden:
+        for file in missing:
+            with progress(f"fetching {entry.name}/{file.name}", unit=None):
+                _create(entry, file, hidden, mirror)
+            _verify(hidden / file.name, entry, file, f"{file.name} from {mirror or entry.source}")
+        for file in missing:
+            with report_errors_as(folder / file.name, hidden / file.name):
+                os.replace(hidden / file.name, folder / file.name)
     return FetchedDataset(paths, mirror or entry.origin)
 
 

@@ -84,14 +84,19 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
-    """Yield a new folder in another one, which only this user can read, and remove it at the end."""
+    """Yield a new folder, which only this user can read, in another one, for files that are moved there when complete.
+
+    It is removed at the end. The other one is made if it is missing, and then removed too if it is empty.
+    """
+    missing = make_folders(parent)
     folder = _temporary_name(parent)
     try:
         with report_errors_as(parent, folder):
             folder.mkdir(0o700)
-        yield folder
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        remove_empty(missing)
 
 
 def remove_abandoned(folder: Path) -> None:

@@ -20,7 +20,5 @@ def cache_root() -> Path:
 @contextlib.contextmanager
 def folder_for_run() -> Iterator[Path]:
     """Yield a new folder in the cache folder, and remove it at the end; all machines of a cluster have to see it."""
-    parent = cache_root() / "cluster"
-    parent.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(parent) as folder:
+    with temporary_folder(cache_root() / "cluster") as folder:
         yield folder

@@ -1,7 +1,6 @@
 """NumPy's `.npy` files, format version 1.0, without pickles."""
 
 import io
-import warnings
 from os import PathLike
 from typing import IO, Any
 
@@ -44,12 +43,7 @@ def map_array(file: str | PathLike[str]) -> NDArray[Any]:
     Nothing that the header claims is allocated, and the mapping cannot go beyond the end of the file.
     """
     try:
-        with warnings.catch_warnings():
-            # Headers written by Python 2, and strings with invalid escapes: this package writes neither.
-            warnings.simplefilter("error")
-            # Caused by a signal while a file is open.
-            warnings.simplefilter("ignore", ResourceWarning)
-            return np.lib.format.open_memmap(file, mode="r")
+        return np.lib.format.open_memmap(file, mode="r")
     except (MemoryError, OSError):
         raise
     except Exception as error:  # whatever NumPy raises when it evaluates a damaged header

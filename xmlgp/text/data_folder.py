@@ -11,7 +11,7 @@ from pathlib import Path
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as, temporary_folder
+from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import hold_lock
 from xmlgp.runtime.progress import Progress, silent
@@ -42,24 +42,19 @@ def write_folder(
         LABELS: format_names(names.labels or ()),
         VECTORIZER: description.encode(),
     }
-    made = make_folders(folder)
-    try:
-        with temporary_folder(folder) as staged, report_errors_as(folder, staged):
-            for name, points in files.items():
-                write_dataset(staged / name, points, progress)
-            for name, content in contents.items():
-                (staged / name).write_bytes(content)
-            written = [folder / name for name in (*files, *contents)]
-            # Of two processes, the later one replaces all files of the other.
-            with hold_lock(folder / LOCK, wait=True), uninterruptible:
-                for file in files_to_replace(folder, ()):
-                    file.unlink(missing_ok=True)
-                # The vectorizer makes the folder one of text: without it, a killed process leaves no mixture of two.
-                for file in written:
-                    os.replace(staged / file.name, file)
-    except BaseException:
-        remove_empty(made)
-        raise
+    with temporary_folder(folder) as staged:
+        for name, points in files.items():
+            write_dataset(staged / name, points, progress)
+        for name, content in contents.items():
+            (staged / name).write_bytes(content)
+        written = [folder / name for name in (*files, *contents)]
+        # Of two processes, the later one replaces all files of the other.
+        with hold_lock(folder / LOCK, wait=True), uninterruptible:
+            for file in files_to_replace(folder, ()):
+                file.unlink(missing_ok=True)
+            # The vectorizer makes the folder one of text: without it, a killed process leaves no mixture of two.
+            for file in written:
+                os.replace(staged / file.name, file)
     return written
 
 
