@@ -140,7 +140,7 @@ def test_what_cannot_be_served_is_one_sentence(model, tmp_path):
     assert (status, line.startswith("Error: cannot listen on no.such.host.invalid, port 8080: ")) == (1, True)
     assert refusal(tmp_path / "none")[0] == 1
     assert refusal(model, tmp_path / "tickets")[0] == 2
-    assert "Two models are in folders of the name tickets" in refusal(model, tmp_path / "tickets")[1]
+    assert "Two models are in folders of the same name" in refusal(model, tmp_path / "tickets")[1]
     assert refusal(model, "--learn") == (
         2,
         "Error: --learn needs a token: whoever reaches the server could change the models.",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import hmac
 import ipaddress
 import secrets
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -40,9 +38,6 @@ from xmlgp.serving.requests import (
 )
 
 __all__ = ["Options", "is_loopback", "make_app"]
-
-#: Seconds between looks at the models.
-LOOK = 2.0
 
 #: Paths that need no token: the page, which has no content of a model, and whether the server is well.
 OPEN = ("/", "/healthz")
@@ -82,7 +77,7 @@ def make_app(options: Options) -> Starlette:
             Route("/v1/projects/{id}/learn", service.learn, methods=["POST"]),
         ],
         middleware=[Middleware(_Guard, options)],
-        exception_handlers={HTTPException: _problem, Exception: _failure},
+        exception_handlers=dict.fromkeys([HTTPException, Exception], _failure),
         lifespan=service.lifespan,
     )
     # An answer without content would tell nothing.
@@ -98,22 +93,17 @@ def is_loopback(host: str | None) -> bool:
         return host == "localhost"
 
 
-def _problem_response(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Return what a client is told if its request fails: problem details (RFC 9457), with one sentence."""
     content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return JSONResponse(content, status, headers, "application/problem+json")
 
 
-async def _problem(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        return await _failure(request, error)
-    headers = dict(error.headers) if error.headers else None
-    return _problem_response(error.status_code, error.detail, headers)
-
-
 async def _failure(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return _problem(error.status_code, error.detail, error.headers)
     # It is logged when it is raised again.
-    return _problem_response(500, "the server failed; its log has the details")
+    return _problem(500, "the server failed; its log has the details")
 
 
 async def _health(request: Request) -> Response:
@@ -150,21 +140,21 @@ class _Guard:
                 headers["Cache-Control"] = "no-store"
             await send(message)
 
-        problem = self._problem(scope) if scope["type"] == "http" else None
+        problem = self._refusal(scope) if scope["type"] == "http" else None
         await (problem or self._app)(scope, receive, send_with_headers)
 
-    def _problem(self, scope: Scope) -> Response | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         """Return why a request is refused, or None."""
         headers = Headers(scope=scope)
         if self._checks_host and not _is_for_this_machine(headers):
-            return _problem_response(400, "without a token, this server answers requests for localhost only")
+            return _problem(400, "without a token, this server answers requests for localhost only")
         if self._token is None or scope["path"] in OPEN:
             return None
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode()):
             return None
         detail = "the token is wrong" if token else "a token is needed, as `Authorization: Bearer TOKEN`"
-        return _problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
+        return _problem(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
 def _is_for_this_machine(headers: Headers) -> bool:
@@ -184,23 +174,11 @@ class _Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Open the models, and take up new ones while the application serves."""
-        self._reload()
-        watching = asyncio.create_task(self._watch())
-        try:
-            yield
-        finally:
-            watching.cancel()
-            self._scoring.shutdown(wait=False, cancel_futures=True)
-
-    def _reload(self) -> None:
+        """Open the models before the application serves."""
         for project in self._projects.values():
             project.reload()
-
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK)
-            await asyncio.to_thread(self._reload)
+        yield
+        self._scoring.shutdown(wait=False, cancel_futures=True)
 
     def _project(self, request: Request) -> Project:
         name = request.path_params["id"]
@@ -251,22 +229,5 @@ class _Service:
         if not self._options.learns:
             raise HTTPException(403, f"{excerpt(project.id)} does not learn; the server was started without --learn")
         texts, labels = read_learned(await read_body(request, JSON, self._options.largest))
-        await _on_thread(lambda: project.learn(texts, labels))
+        await asyncio.to_thread(project.learn, texts, labels)
         return Response(status_code=204)
-
-
-async def _on_thread(function: Callable[[], None]) -> None:
-    """Run a function on a thread that does not keep the process from ending."""
-    future: concurrent.futures.Future[None] = concurrent.futures.Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            function()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(None)
-
-    threading.Thread(target=run, name="xmlgp-learn", daemon=True).start()
-    await asyncio.wrap_future(future)

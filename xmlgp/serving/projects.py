@@ -146,13 +146,10 @@ class Project:
         }
 
     def _modified(self) -> str | None:
+        """Return when the model was written, as ISO 8601 has it."""
         if self._stamp is None:
             return None
-        try:
-            modified = datetime.datetime.fromtimestamp(self._stamp[0] / 1e9, datetime.timezone.utc)
-        except (OSError, OverflowError, ValueError):  # file systems have times that calendars do not
-            return None
-        return modified.isoformat().replace("+00:00", "Z")
+        return datetime.datetime.fromtimestamp(self._stamp[0] / 1e9, datetime.timezone.utc).isoformat()
 
     def _current_stamp(self) -> tuple[int, int, int] | None:
         """Return the stamp of the model that is in the folder now; None if there is none."""

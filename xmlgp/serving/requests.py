@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -32,8 +31,6 @@ MOST_EXPLAINED = 100
 #: The most words that speak for a label.
 MOST_WORDS = 20
 
-WHOLE_NUMBER = re.compile("[0-9]{1,9}")
-
 
 class Parameters(NamedTuple):
     """Which labels a client asks for: at most `limit`, with at least the probability `threshold`."""
@@ -57,8 +54,6 @@ async def read_body(request: Request, content_type: str, largest: int) -> bytes:
         reason = f"is {excerpt(actual_type)}" if actual_type else "has no type"
         raise HTTPException(415, f"the body {reason}; send {content_type}")
     too_large = HTTPException(413, f"the body has more than {largest} bytes")
-    if int(request.headers.get("content-length", 0)) > largest:
-        raise too_large
     body = bytearray()
     try:
         async for chunk in request.stream():
@@ -82,21 +77,18 @@ def read_fields(content: bytes, name: str) -> list[tuple[str, str]]:
 
 def parameters_of(fields: Iterable[tuple[str, str]]) -> tuple[Parameters, str | None]:
     """Return the parameters among fields, and the field `text`; other fields have no effect, as for Annif."""
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
     for name, text in fields:
-        texts.setdefault(name, []).append(text)
-    values: dict[str, Any] = {}
-    for name in READERS.keys() & texts.keys():
-        _check(len(texts[name]) == 1, f"{name} is given {len(texts[name])} times")
-        values[name] = READERS[name](name, texts[name][0])
-    text = values.pop("text", None)
+        _check(name not in texts or name not in {"text", *READERS}, f"{name} is given twice")
+        texts[name] = text
+    values = {name: _value_of(name, text) for name, text in texts.items() if name in READERS}
     if values.get("assign"):
         _check(not values.get("threshold"), "assign and threshold exclude each other")
         values.setdefault("limit", MOST_EXPLAINED if values.get("explain") else MOST_LABELS)
     parameters = Parameters(**values)
     fits = not parameters.explain or parameters.limit <= MOST_EXPLAINED
     _check(fits, f"limit is {parameters.limit}, but with explain it can be at most {MOST_EXPLAINED}")
-    return parameters, text
+    return parameters, texts.get("text")
 
 
 def _check(is_right: bool, problem: str) -> None:
@@ -104,41 +96,23 @@ def _check(is_right: bool, problem: str) -> None:
         raise HTTPException(400, problem)
 
 
-def _text(name: str, text: str) -> str:
-    return text
-
-
-def _whole_number_to(most: int) -> Callable[[str, str], int]:
-    def read(name: str, text: str) -> int:
-        is_right = WHOLE_NUMBER.fullmatch(text) and int(text) <= most
-        _check(bool(is_right), f"{name} is {excerpt(text)}, not a whole number from 0 to {most}")
-        return int(text)
-
-    return read
-
-
-def _probability(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    _check(0 <= value <= 1, f"{name} is {excerpt(text)}, not a number from 0 to 1")
-    return value
-
-
-def _boolean(name: str, text: str) -> bool:
-    _check(text.lower() in ("true", "false"), f"{name} is {excerpt(text)}, not true or false")
-    return text.lower() == "true"
-
-
-#: What reads the text of a field that can be given once.
-READERS: dict[str, Callable[[str, str], Any]] = {
-    "text": _text,
-    "limit": _whole_number_to(MOST_LABELS),
-    "threshold": _probability,
-    "explain": _whole_number_to(MOST_WORDS),
-    "assign": _boolean,
+#: What reads the text of a parameter, the largest value, and what a value is in words.
+READERS: dict[str, tuple[Callable[[str], Any], int, str]] = {
+    "limit": (int, MOST_LABELS, f"a whole number from 0 to {MOST_LABELS}"),
+    "threshold": (float, 1, "a number from 0 to 1"),
+    "explain": (int, MOST_WORDS, f"a whole number from 0 to {MOST_WORDS}"),
+    "assign": ({"true": True, "false": False}.__getitem__, 1, "true or false"),
 }
+
+
+def _value_of(name: str, text: str) -> Any:  # noqa: ANN401 -- of one of several types
+    read, most, expected = READERS[name]
+    try:
+        value = read(text.lower())
+    except (KeyError, ValueError):
+        value = -1
+    _check(0 <= value <= most, f"{name} is {excerpt(text)}, not {expected}")
+    return value
 
 
 def read_documents(body: bytes) -> tuple[list[str], list[str | None]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xmlgp.api.points import FilePath
@@ -35,8 +37,8 @@ SHUTDOWN_SECONDS = 30
 #: Seconds after which a worker that does not answer the process that looks after it is replaced: longer than compiling.
 HEALTH_SECONDS = 30
 
-#: The longest token that is read.
-LONGEST_TOKEN = 4096
+#: Printable ASCII characters but the space.
+TOKEN = re.compile("[!-~]+")
 
 #: Uvicorn's log, on standard error, and ours. That processes start and end is not worth a line.
 LOG: dict[str, Any] = {
@@ -158,19 +160,17 @@ def _check_names(names: list[str]) -> None:
     """Raise UsageError if the names of folders cannot be those of projects."""
     if not names:
         raise UsageError("There is no model to serve.")
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(
-                f"Two models are in folders of the name {name}, which would be one project; rename one, or serve a "
-                "symbolic link to it."
-            )
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"Two models are in folders of the same name, which would be one project: {', '.join(sorted(names))}; "
+            "rename one, or serve a symbolic link to it."
+        )
 
 
 def _read_token(path: FilePath) -> str:
     """Return the token in a file; XmlgpError if it has none."""
-    with open(path, encoding="ascii", errors="replace") as stream:
-        token = stream.read(LONGEST_TOKEN).strip()
-    if not (token.isascii() and token.isprintable()) or len(token.split()) != 1:
+    token = Path(path).read_text("ascii", errors="replace").strip()
+    if not TOKEN.fullmatch(token):
         raise XmlgpError(f"{os.fspath(path)}: the file must have a token, printable ASCII characters without spaces")
     return token
 
