@@ -100,8 +100,8 @@ def test_a_uri_that_no_model_can_keep_loses_nothing(workdir):
     (workdir / "bad.tsv").write_text("<http://ex.org/0>\tred\n<http://e/a\x7fb>\tblue\n")
     (workdir / "bad.nt").write_text(r'<http://e/\uD800> <http://www.w3.org/2004/02/skos/core#prefLabel> "a" .')
     for file, reason in [
-        ("bad.tsv", r":2: 'http://e/a\x7fb' has U+007F"),
-        ("bad.nt", r": 'http://e/\ud800' has U+D800"),
+        ("bad.tsv", r":2: 'http://e/a\x7fb blue' has U+007F"),
+        ("bad.nt", r": 'http://e/\ud800 a' has U+D800"),
     ]:
         for command in (
             ["learn", "model"],
@@ -120,7 +120,7 @@ def test_names_in_memory_are_checked_before_training():
     model = xmlgp.train(features, labels=labels, settings={"epochs": 1})
     for kind, names, what in [
         ("label", Names(["a", "b\x1b"]), r"label 'b\x1b' has U+001B"),
-        ("URI", Names(["a", "b"], None, None, ["", "\ud800"], ["a", "b"]), r"URI '\ud800' has U+D800"),
+        ("uri", Names(["a", "b"], None, None, ["", "\ud800"], ["a", "b"]), r"uri '\ud800' has U+D800"),
         ("feature", Names(None, ["a\n", *"bcdef"]), r"feature 'a\n' has U+000A"),
     ]:
         points = TrainingData(Dataset(Features(features), labels), REPOSITORY, names)

@@ -231,18 +231,18 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
         (
             ["a text"],
             ["abc"],
-            r"labels must be a list of .*, but labels\[0\] is 'abc'; write one name as \[name\], and none as \[\]",
+            r"labels must be a list of .*, but labels\[0\] is 'abc'; write one name as \[name\], none as \[\], .*",
         ),
         (
             ["a text"],
             [7],
-            r"labels must be a list .*, but labels\[0\] is 7; write one name as \[name\], and none as \[\]",
+            r"labels must be a list .*, but labels\[0\] is 7; write one name as \[name\], none as \[\], .*",
         ),
         (["a text"], [["a", 7]], r"labels must be a list of names for each document, but labels\[0\] .*7.*"),
         (
             ["a text"],
             np.ones((1, 3)),
-            "labels must be a list of names for each document, not numbers; a matrix of 0 and 1 needs .*",
+            r"labels must be a list of names .*, but labels\[0\] is .*; .* and a matrix of 0 and 1 as .*",
         ),
         (["a text"], [["a"], ["b"]], "there are 1 points, but the labels of 2 points"),
         (["a text"], [["a\ud800"]], r"labels\[0\]: label 'a\\ud800' has U\+D800, which no name can have"),

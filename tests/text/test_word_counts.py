@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
-from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis
+from xmlgp.text.analysis import LONGEST, SPACES, Analysis
 from xmlgp.text.characters import normalized_text
 from xmlgp.text.documents import Columns
 from xmlgp.text.word_counts import WordCounts
@@ -33,13 +33,12 @@ ANALYSES = [
     Analysis(analyzer, shortest, longest)
     for analyzer in ("word", "char", "char-wb")
     for shortest, longest in ((1, 1), (1, 2), (2, 4))
-] + [Analysis("word", 1, longest, 2, 9, ("one", "three")) for longest in (1, 2)]
+] + [Analysis("word", 1, longest, 2, 9) for longest in (1, 2)]
 
 
 def assert_as_counted(analysis, texts):
     kind, lengths = analysis.analyzer.replace("-", "_"), (analysis.shortest, analysis.longest)
     expected = CountVectorizer(analyzer=kind, ngram_range=lengths, dtype=np.float32)
-    expected.set_params(stop_words=list(analysis.stop_words) or None)
     # What looks the same is the same.
     texts = list(map(normalized_text, texts))
     if analysis.analyzer == "word":
@@ -123,7 +122,7 @@ DESCRIPTION = WordCounts(Analysis(), [], COLUMNS).description()
     [
         {"format": "another"}, {"format_version": 2}, {"analyzer": None}, {"analyzer": "char_wb"},
         {"ngrams": [0, 1]}, {"ngrams": [1, LONGEST + 1]}, {"ngrams": [True, True]}, {"ngrams": "12"},
-        {"ngrams": [1, 2, 3]}, {"stop_words": ["\n"]}, {"min_count": 0},
+        {"ngrams": [1, 2, 3]}, {"stop_words": ["of"]}, {"min_count": 0},
         {"max_features": "2"}, {"columns": None}, {"columns": {"text": []}}, {"columns": {"text": "title"}},
         {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
         *({"columns": DESCRIPTION["columns"] | change} for change in (
@@ -137,6 +136,5 @@ def test_other_descriptions_are_refused(change):
     assert WordCounts.from_description(DESCRIPTION, []) is not None
     assert WordCounts.from_description(DESCRIPTION | change, []) is None
     rest = {name: value for name, value in DESCRIPTION.items() if name not in change}
-    # What is missing of the last three has its default.
-    assert not set(change).isdisjoint(LIMITS) or WordCounts.from_description(rest, []) is None
+    assert rest == DESCRIPTION or WordCounts.from_description(rest, []) is None
     assert WordCounts.from_description(DESCRIPTION, ["aa", "bb", "aa"]) is None

@@ -144,7 +144,7 @@ class Source:
         with source._open("train", model, reporter) as points:
             source._check_training_file(model.folder if model else folder)
             if not points.is_text and analysis != Analysis():
-                advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
+                advice = "to choose words or n-grams, give the text, or vectorize it again"
                 raise SettingsError(f"{self.title}: these are rows of numbers; {advice}")
             if model is None:
                 model = new_signature(points.is_text, analysis, self.corpus or NO_OPTIONS, same)

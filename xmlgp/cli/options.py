@@ -19,13 +19,11 @@ from xmlgp.api.source import Source
 from xmlgp.api.train import CHECKPOINT_SECONDS
 from xmlgp.cli import with_options
 from xmlgp.cluster.connection import open_work
-from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter, between_bars, ignore, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.runtime.work import Work
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
-from xmlgp.text.analysis import stop_words as stop_words_of
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
 
@@ -347,9 +345,6 @@ ANALYSIS = [
         type=click.IntRange(1),
         help="Keep only the most frequent features, at most so many.  [default: all]",
     ),
-    rare_option(
-        "--stop-words", metavar="english", help="Leave out the stop words of a language: english.  [default: none]"
-    ),
 ]
 
 
@@ -357,26 +352,13 @@ def analysis_options(command: Function) -> Function:
     """Add the options that say which words of text are features; the command gets them as `analysis`, an `Analysis`."""
 
     @functools.wraps(command)
-    def wrapped(
-        analyzer: str,
-        ngrams: str,
-        min_count: int,
-        max_features: int | None,
-        stop_words: str | None,
-        **options: OptionValue,
-    ) -> object:
+    def wrapped(analyzer: str, ngrams: str, min_count: int, max_features: int | None, **options: OptionValue) -> object:
         match = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", ngrams)
         shortest, longest = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= shortest <= longest <= LONGEST:
             reason = f"{ngrams!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2."
             raise click.BadParameter(reason, param_hint="'--ngrams'")
-        try:
-            words = stop_words_of(stop_words) if stop_words else ()
-            analysis = Analysis(analyzer, shortest, longest, min_count, max_features, words)
-            analysis.check()
-        except SettingsError as error:
-            raise click.UsageError(f"{error}.") from None
-        return command(analysis=analysis, **options)
+        return command(analysis=Analysis(analyzer, shortest, longest, min_count, max_features), **options)
 
     return add_options(wrapped, ANALYSIS)
 

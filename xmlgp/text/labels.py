@@ -21,6 +21,8 @@ __all__ = ["BadName", "LabelNumbers", "LabelRows", "label_matrix", "note_alike"]
 
 #: The beginning of messages about labels that are not such lists.
 LISTS = "labels must be a list of names for each document"
+#: How what people give in their place is written.
+NAMED = "write one name as [name], none as [], and a matrix of 0 and 1 as pd.DataFrame(labels, columns=names)"
 
 #: Characters that look alike, or that some writers leave out.
 HYPHENS = re.compile("[\\s_'’‘`\u2010-\u2015-]")
@@ -67,17 +69,15 @@ class LabelNumbers(dict[str, int]):
         they are left out unless `extend`. The position −1 is that of labels that are left out and of the number −1,
         which empty names have.
         """
-        earlier = self.names[: self._earlier_count]
-        new = sorted(self.names[self._earlier_count :]) if extend else []
-        if all(name.isascii() and name.isdigit() for name in new):
-            longest = max(map(len, new), default=0)
-            new.sort(key=lambda name: name.zfill(longest))
-        names = earlier + new
+        new = range(self._earlier_count, len(self.names) if extend else self._earlier_count)
+        are_digits = all(self.names[number].isascii() and self.names[number].isdigit() for number in new)
+        width = max((len(self.names[number]) for number in new), default=0) if are_digits else 0
+        by_name = sorted(new, key=lambda number: (self.names[number].zfill(width), self.names[number]))
+        numbers = [*range(self._earlier_count), *by_name]
         # One more element, at the end, is the position of the number −1.
         positions = np.full(len(self.names) + 1, -1, np.int32)
-        positions[: len(earlier)] = np.arange(len(earlier))
-        positions[[self[name] for name in new]] = np.arange(len(earlier), len(names))
-        return names, positions
+        positions[numbers] = np.arange(len(numbers))
+        return [self.names[number] for number in numbers], positions
 
 
 class LabelRows:
@@ -109,21 +109,15 @@ def label_matrix(y: Iterable[object], numbers: LabelNumbers | None = None) -> tu
     y has a list of names of labels for each point; the matrix is a csr_array of bool. SettingsError if y does not have
     such lists, or has a name that a label cannot have.
     """
-    if isinstance(y, str | bytes | Mapping | set | frozenset):
-        raise SettingsError(f"{LISTS}, in their order, not {excerpt(y)}")
-    if issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
-        advice = "a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
-        raise SettingsError(f"{LISTS}, not numbers; {advice}")
+    if isinstance(y, str | bytes | Mapping | set | frozenset) or issparse(y):
+        raise SettingsError(f"{LISTS}, in their order, not {excerpt(y)}; {NAMED}")
     rows = LabelRows(LabelNumbers() if numbers is None else numbers)
-    for position, of_point in enumerate(y):
+    for position, names in enumerate(y):
         # A text is an iterable too, of its letters, which nobody means as labels.
-        if isinstance(of_point, str | bytes) or not isinstance(of_point, Iterable):
-            advice = "write one name as [name], and none as []"
-            raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(of_point)}; {advice}")
-        texts = list(of_point)
-        for name in texts:
-            if not isinstance(name, str):
-                raise SettingsError(f"{LISTS}, but labels[{position}] has {excerpt(name)}, which is no text")
+        is_list = isinstance(names, Iterable) and not isinstance(names, str | bytes)
+        texts: list[object] = list(names) if is_list else [names]  # type: ignore[call-overload]
+        if not is_list or not all(isinstance(name, str) for name in texts):
+            raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(names)}; {NAMED}")
         try:
             rows.add(map(str, texts))
         except BadName as error:

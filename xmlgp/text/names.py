@@ -41,21 +41,12 @@ class Names(NamedTuple):
     @property
     def in_files(self) -> dict[str, list[str]]:
         """The names that there are, by their kinds, for files of them."""
-        kinds = {"labels": self.labels, "features": self.features, "uris": self.uris, "preferred": self.preferred}
-        kinds["texts"] = self.texts
-        return {kind: names for kind, names in kinds.items() if names is not None}
+        return {kind: names for kind, names in self._replace(vectorizer=None)._asdict().items() if names is not None}
 
     def check(self) -> None:
         """Raise SettingsError if a name is one that no model folder can have."""
-        kinds = (
-            (self.labels, "label"),
-            (self.features, "feature"),
-            (self.uris, "URI"),
-            (self.preferred, "label"),
-            (self.texts, "text"),
-        )
-        for names, kind in kinds:
-            check_names(names or (), kind)
+        for kind, names in self.in_files.items():
+            check_names(names, kind.removesuffix("s"))
 
     @property
     def shown(self) -> list[str] | None:

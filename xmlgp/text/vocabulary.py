@@ -11,10 +11,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from xmlgp.data.file_kinds import format_ending
-from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.lines import ByteStream, LineReader, decoded_lines
 from xmlgp.data.names import describe_unfit
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
@@ -57,6 +57,15 @@ class Vocabulary(NamedTuple):
         return self.uris | {uri: uri for uri in self.labels}
 
 
+class Concept(NamedTuple):
+    """The preferred label of a concept in one language, and where it is in a file."""
+
+    uri: str
+    label: str
+    language: str
+    place: str
+
+
 def uri_of(text: str) -> str | None:
     """Return the URI that a text is, perhaps in brackets, or None."""
     match = URI.fullmatch(text.strip())
@@ -66,42 +75,37 @@ def uri_of(text: str) -> str | None:
 def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -> Vocabulary:
     """Return the `Vocabulary` of a file, with labels in a language, by default English or the one of most labels.
 
-    DataFormatError names a malformed line; SettingsError if there are no labels in the language; XmlgpError for SKOS if
-    it is malformed, or rdflib is not installed.
+    A language stands for its regional variants, and one of these for it. DataFormatError names a malformed line;
+    SettingsError if there are no labels in the language; XmlgpError for SKOS if it is malformed, or rdflib is not
+    installed.
     """
     path = os.fspath(path)
     kind = SKOS.get(format_ending(path))
     with open_input(path) as stream:
-        if kind:
-            entries = _read_skos(stream.read(MOST_BYTES + 1), path, kind)
-        else:
-            entries = list(_read_tsv(decoded_lines(LineReader(stream, path)), path))
-    counts = Counter(language for _, _, language in entries)
+        concepts = list(_read_skos(stream, path, kind) if kind else _read_tsv(stream, path))
+    counts = Counter(concept.language for concept in concepts)
     if not counts:
         raise XmlgpError(f"{path}: there are no concepts with preferred labels")
-    chosen = _language(counts, language)
-    if chosen is None:
+    tag = (language or "en").lower().replace("_", "-")
+    base = tag.partition("-")[0]
+
+    def rank(other: str) -> tuple[bool, bool, int]:
+        return other.lower() == tag, other.lower().partition("-")[0] == base, counts[other]
+
+    chosen = max(sorted(counts), key=rank)
+    if language is not None and not any(rank(chosen)[:2]):
         listed = ", ".join(map(excerpt, sorted(counts)))
         raise SettingsError(f"{path}: there are no labels in {excerpt(language)}, only in {listed}")
     labels: dict[str, str] = {}
-    for uri, label, other in entries:
-        if other == chosen:
+    for concept in concepts:
+        uri, label = normalized_name(concept.uri), normalized_name(concept.label)
+        if unfit := describe_unfit(uri + label):
+            raise XmlgpError(f"{concept.place}: {excerpt(f'{uri} {label}')} {unfit}")
+        if concept.language == chosen:
             # Two labels of a concept are a mistake; their order must not decide which one is shown.
             labels[uri] = min(label, labels.get(uri, label))
-    shared = {label for label, count in Counter(labels.values()).items() if count > 1}
-    return Vocabulary(path, labels, {label: uri for uri, label in labels.items() if label not in shared}, chosen)
-
-
-def _language(counts: Counter[str], language: str | None) -> str | None:
-    """Return the language of labels that a user means: the same, a regional variant, or what it is a variant of."""
-    tag = (language or "en").lower().replace("_", "-")
-
-    def rank(other: str) -> tuple[bool, bool, bool, int]:
-        name = other.lower()
-        return name == tag, name.startswith(f"{tag}-"), bool(name) and tag.startswith(f"{name}-"), counts[other]
-
-    best = max(sorted(counts), key=rank)
-    return best if language is None or any(rank(best)[:3]) else None
+    shared = Counter(labels.values())
+    return Vocabulary(path, labels, {label: uri for uri, label in labels.items() if shared[label] == 1}, chosen)
 
 
 def name_labels(
@@ -120,30 +124,28 @@ def name_labels(
     if vocabulary is None and earlier.preferred is None:
         return names
     if names.labels is None:
-        if vocabulary is None:
-            return names._replace(uris=None, preferred=None)
-        raise SettingsError(f"{vocabulary.path}: the labels have no names by which they could be in a vocabulary")
-    previous = {}
-    if earlier.labels and earlier.uris and earlier.preferred:
-        previous = dict(zip(earlier.labels, zip(earlier.uris, earlier.preferred, strict=True), strict=True))
+        raise SettingsError("the labels have no names by which they could be in a vocabulary")
+    # The earlier labels are the first.
+    uris = list(earlier.uris or ())
+    shown = list(earlier.preferred or ())
+    uris += [""] * (len(names.labels) - len(uris))
+    shown += names.labels[len(shown) :]
     labels, by_label = (vocabulary.labels, vocabulary.uris) if vocabulary else ({}, {})
-    pairs = []
-    for name in names.labels:
-        uri, preferred = previous.get(name, ("", name))
+    for number, name in enumerate(names.labels):
         normalized = normalized_name(name)
-        uri = uri or (normalized if normalized in labels else by_label.get(normalized, ""))
-        pairs.append((uri or (name if "://" in name else ""), labels.get(uri, preferred)))
+        uri = uris[number] or (normalized if normalized in labels else by_label.get(normalized, ""))
+        shown[number] = labels.get(uri, shown[number])
+        uris[number] = uri or (name if "://" in name else "")
     if vocabulary:
-        named = sum(uri in labels for uri, _ in pairs)
-        sentence = f"preferred labels of {named} of {counted(len(pairs), 'label')}"
-        sentence += f", in {excerpt(vocabulary.language)}" if vocabulary.language else ""
-        note(f"{vocabulary.path}: {sentence if named else f'warning: {sentence}'}")
-    uris, shown = map(list, zip(*pairs, strict=True))
+        named = sum(uri in labels for uri in uris)
+        warning = "" if named else "warning: "
+        language = f", in {excerpt(vocabulary.language)}" if vocabulary.language else ""
+        note(f"{vocabulary.path}: {warning}preferred labels of {named} of {counted(len(uris), 'label')}{language}")
     return names._replace(uris=uris, preferred=shown)
 
 
-def _read_tsv(lines: Iterator[tuple[int, str]], path: str) -> Iterator[tuple[str, str, str]]:
-    for number, line in lines:
+def _read_tsv(stream: ByteStream, path: str) -> Iterator[Concept]:
+    for number, line in decoded_lines(LineReader(stream, path)):
         if not line or line.isspace():
             continue
         first, _, rest = line.partition("\t")
@@ -153,29 +155,21 @@ def _read_tsv(lines: Iterator[tuple[int, str]], path: str) -> Iterator[tuple[str
             raise DataFormatError(path, number, f"the line must be {form}, not {excerpt(line)}")
         label = rest.partition("\t")[0]
         if label.strip():
-            yield _entry(uri, label, "", f"{path}:{number}")
+            yield Concept(uri, label, "", f"{path}:{number}")
 
 
-def _entry(uri: str, label: str, language: str, path: str) -> tuple[str, str, str]:
-    """Return a URI, a preferred label and its language; XmlgpError if a label of a model cannot have such names."""
-    names = normalized_name(uri), normalized_name(label)
-    for text in names:
-        if unfit := describe_unfit(text):
-            raise XmlgpError(f"{path}: {excerpt(text)} {unfit}")
-    return *names, language
-
-
-def _read_skos(content: bytes, path: str, kind: str) -> list[tuple[str, str, str]]:
+def _read_skos(stream: BinaryIO, path: str, kind: str) -> Iterator[Concept]:
     try:
         import rdflib
     except ImportError:
         raise XmlgpError(f"{path}: SKOS needs rdflib: pip install 'xmlgp[text]'") from None
+    content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise XmlgpError(f"{path}: SKOS of more than {MOST_BYTES >> 20} MiB is not read; write `<URI><TAB>label`")
-    # It logs each URI with a space.
-    logging.getLogger("rdflib").setLevel(logging.ERROR)
     if kind == "xml" and REFERRING.search(content):
         raise XmlgpError(f"{path}: this XML has entities that refer to others or to files, which are refused as unsafe")
+    # It logs each URI with a space.
+    logging.getLogger("rdflib").setLevel(logging.ERROR)
     graph = rdflib.Graph()
     try:
         graph.parse(data=content, format=kind)
@@ -185,7 +179,7 @@ def _read_skos(content: bytes, path: str, kind: str) -> list[tuple[str, str, str
         # Without the name that rdflib gives the stream, and the text around the mistake.
         reason = re.sub(r" of <>|file:\S*?(?=:\d)| at \^ in:.*", "", normalized_name(str(error)))
         raise XmlgpError(f"{path}: this is not SKOS in {kind}: {excerpt(reason)}") from None
-    labels = graph.subject_objects(rdflib.SKOS.prefLabel)
-    # A blank node has another name each time.
-    found = [(str(uri), value) for uri, value in labels if isinstance(uri, rdflib.URIRef)]
-    return [_entry(uri, str(value), getattr(value, "language", None) or "", path) for uri, value in sorted(found)]
+    for uri, label in sorted(graph.subject_objects(rdflib.SKOS.prefLabel)):
+        # A blank node has another name each time.
+        if isinstance(uri, rdflib.URIRef):
+            yield Concept(str(uri), str(label), getattr(label, "language", None) or "", path)

@@ -12,7 +12,7 @@ import numpy as np
 
 from xmlgp.data.features import Features
 from xmlgp.runtime.errors import SettingsError
-from xmlgp.text.analysis import LIMITS, Analysis
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import Columns
 from xmlgp.text.number_rows import NumberRows
 
@@ -21,9 +21,6 @@ __all__ = ["WordCounts"]
 #: The first entries of a description. The version increases whenever older ones could not read what is written.
 FORMAT = "xmlgp vectorizer"
 FORMAT_VERSION = 1
-
-#: What a description has of the columns.
-COLUMNS = ("text", "labels", "separator", "id")
 
 
 class WordCounts:
@@ -86,70 +83,48 @@ class WordCounts:
 
     def description(self) -> dict[str, Any]:
         """Return what a folder keeps beside the words."""
+        columns: dict[str, Any] = self.columns._asdict() | {"text": list(self.columns.text)}
+        labels = list(self.columns.labels)
+        columns["labels"] = labels if len(labels) > 1 else labels[0]
+        limits = {"min_count": self.analysis.min_count, "max_features": self.analysis.max_features}
+        defaults = Analysis()._asdict()
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "analyzer": self.analysis.analyzer,
             "ngrams": [self.analysis.shortest, self.analysis.longest],
-            "columns": _columns_mapping(self.columns),
-            **self.analysis.limits(),
+            "columns": columns,
+            **{name: limit for name, limit in limits.items() if limit != defaults[name]},
         }
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any], words: list[str]) -> WordCounts | None:
         """Return the vectorizer that an untrusted description is of, or None if it is of none."""
         try:
+            columns = description["columns"]
             shortest, longest = description["ngrams"]
-            limits = {name: description[name] for name in LIMITS if name in description}
-            analysis = Analysis(description["analyzer"], shortest, longest, **limits)
-            if "stop_words" in limits:
-                analysis = analysis._replace(stop_words=tuple(analysis.stop_words))
-            analysis.check()
-            columns = _columns_of(description["columns"])
+            labels = columns["labels"]
+            vectorizer = cls(
+                Analysis(
+                    description["analyzer"],
+                    shortest,
+                    longest,
+                    description.get("min_count", 1),
+                    description.get("max_features"),
+                ),
+                words,
+                Columns(
+                    tuple(columns["text"]),
+                    (labels,) if isinstance(labels, str) else tuple(labels),
+                    columns["separator"],
+                    columns["id"],
+                ),
+            )
+            vectorizer.analysis.check()
+            is_same = vectorizer.description() == description
         except (LookupError, TypeError, ValueError, SettingsError):
             return None
-        version = description.get("format"), description.get("format_version")
-        if version != (FORMAT, FORMAT_VERSION) or columns is None or len(set(words)) < len(words):
-            return None
-        return cls(analysis, words, columns)
-
-    def describe(self) -> str:
-        """Return the analysis and the columns in words."""
-        analysis = self.analysis
-        lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
-        limits = {
-            "min_count": f"min count {analysis.min_count}",
-            "max_features": f"max features {analysis.max_features}",
-            "stop_words": f"{len(analysis.stop_words)} stop words",
-        }
-        parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
-        labels = map(repr, self.columns.labels)
-        parts.append(f"text in {', '.join(map(repr, self.columns.text))}")
-        return ", ".join([*parts, f"labels in {', '.join(labels)}"])
-
-
-def _columns_mapping(columns: Columns) -> dict[str, Any]:
-    """Return columns as JSON has them; a single column of labels is a text."""
-    mapping = {name: getattr(columns, name) for name in COLUMNS}
-    if len(columns.labels) == 1:
-        mapping["labels"] = columns.labels[0]
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in mapping.items()}
-
-
-def _columns_of(mapping: Mapping[str, Any]) -> Columns | None:
-    """Return the columns in an untrusted mapping, or None if there are none."""
-    values = {name: mapping[name] for name in COLUMNS}
-    if isinstance(values["labels"], str):
-        values["labels"] = [values["labels"]]
-    lists = [values["text"], values["labels"]]
-    texts = [values[name] for name in ("separator", "id") if values[name] is not None]
-    if not values["text"] or not all(isinstance(value, list) for value in lists):
-        return None
-    # The description of a model holds printable text only.
-    names = [*texts, *(name for value in lists for name in value)]
-    if not all(isinstance(name, str) and name.isprintable() for name in names):
-        return None
-    columns: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
-    return Columns(**columns)
+        names = [name for value in vectorizer.columns if value is not None for name in value]
+        # The description of a model holds printable text only.
+        are_names = all(isinstance(name, str) and name.isprintable() for name in names)
+        return vectorizer if is_same and are_names and columns["text"] and len(set(words)) == len(words) else None
