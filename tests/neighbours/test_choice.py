@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from tests.problems import paired_dataset, small_features
 from xmlgp.data.features import Features
 from xmlgp.neighbours import choice as module
-from xmlgp.neighbours.choice import DEFAULT, choose
-from xmlgp.neighbours.predictions import NeighbourPredictions, Neighbours, scaled_words
+from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose
+from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words
 
 
 def chosen(words, labels, utilities, dense=None, ranked=None):
@@ -19,16 +19,16 @@ def chosen(words, labels, utilities, dense=None, ranked=None):
     index = Neighbours.build(
         scaled_words(words[trained], np.ones(D)), labels[trained], DEFAULT, None if dense is None else dense[trained]
     )
-    predictions = NeighbourPredictions(index, np.ones(D), counts)
+    neighbours = NeighbourTerm(index, np.ones(D), counts)
 
     def moments(pairs):
-        mean = np.take_along_axis(utilities[held], pairs, axis=1).ravel()
+        mean = np.take_along_axis(utilities[held], pairs, axis=1)
         return mean, np.full(mean.shape, 0.1)
 
     if ranked is None:
         ranked = np.tile(np.arange(K, dtype=np.int32), (len(held), 1))
     points = Features(words[held], None if dense is None else dense[held])
-    return choose(predictions, points, labels[held], ranked, moments, counts)
+    return choose(neighbours, HeldOutPoints(points, labels[held], ranked, moments, counts, len(trained)))
 
 
 def noise(shape, seed=3):

@@ -10,7 +10,7 @@ from xmlgp.api.learn import learn
 from xmlgp.api.source import Source
 from xmlgp.api.train import train
 from xmlgp.api.trained_model import load
-from xmlgp.neighbours.label_texts import Evidence, TextEvidence, TextWords, default_fit, fit_texts, text_parameters
+from xmlgp.neighbours.label_texts import Evidence, TextTerm, TextWords, default_fit, fit_texts, text_parameters
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.label_texts import read_label_texts
 
@@ -51,7 +51,7 @@ def test_evidence_is_the_share_of_words_that_other_labels_make_likely():
     rows = csr_array(np.eye(4, 3, dtype=np.float32))
     # The words 0 and 1, and one that no point has; the words 2 and 0.
     texts = TextWords(csr_array(np.array([[1, 1, 0, 1], [1, 0, 1, 0]], np.float32)), np.array([0, 1], np.int32))
-    evidence = TextEvidence(text_parameters(texts, rows, default_fit(4)), np.array([3, 0]))
+    evidence = TextTerm(text_parameters(texts, rows, default_fit(4)), np.array([3, 0]))
     shares = csr_array(np.array([[0.5, 0.2]], np.float32))
     found = evidence.evidence(csr_array(np.array([[0, 1, 0]], np.float32)), shares)
     v = np.log(5 / np.array([2, 2, 2, 1]))
@@ -80,10 +80,11 @@ def test_the_fit_recovers_the_probabilities_of_generated_labels():
 def test_labels_without_points_have_their_own_utility_and_others_keep_theirs_at_weight_zero():
     texts = TextWords(csr_array(np.eye(2, dtype=np.float32)), np.array([0, 1], np.int32))
     points = csr_array(np.eye(2, dtype=np.float32))
-    evidence = TextEvidence(text_parameters(texts, points, default_fit(2)), np.array([2, 0]))
-    odds = evidence.log_odds(evidence.evidence(points, csr_array((2, 2), dtype=np.float32)))
+    evidence = TextTerm(text_parameters(texts, points, default_fit(2)), np.array([2, 0]))
+    said = evidence.predict(points, csr_array((2, 2), dtype=np.float32))
+    odds = said.log_odds
     mean = np.array([[1.0, 5.0], [2.0, 6.0]], np.float32)
-    evidence.add(odds.toarray(), slice(0, 2), mean, None)
+    evidence.block(said, slice(0, 2), mean, None)
     np.testing.assert_array_equal(mean[:, 0], [1, 2])
     np.testing.assert_allclose(mean[:, 1], default_fit(2)[-2] + odds.toarray()[:, 1], rtol=1e-6)
 

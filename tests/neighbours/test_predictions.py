@@ -11,7 +11,8 @@ from xmlgp.data.features import Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
-from xmlgp.neighbours.predictions import DENSE, MARGIN, NEIGHBOURS, NeighbourPredictions, Neighbours
+from xmlgp.neighbours.predictions import DENSE, MARGIN, NEIGHBOURS, Neighbours, NeighbourTerm
+from xmlgp.prediction.terms import Pairs
 
 KERNEL = Kernel(0.5, 1.0, 0.2)
 
@@ -22,7 +23,7 @@ def pooled(predictions, predicted, labels, mean, variance, weight, rarity):
     g = predicted.shares.toarray().astype(float) + np.outer(predicted.regressed.rest.astype(float), counts / N)
     assert ((g < 0) | (g > 1)).any()
     g = np.clip(g, 0, 1) * (1 / (1 + 2 * MARGIN)) + MARGIN / (1 + 2 * MARGIN)
-    w = np.maximum(weight * counts / (counts + rarity), predicted.least.astype(float))
+    w = np.maximum(weight * counts / (counts + rarity), predicted.least.astype(float)[:, None])
     spread = predicted.regressed.variance.astype(float)[:, None]
     return (1 - w) * mean + w * logit(g), (1 - w) ** 2 * variance + w**2 * spread
 
@@ -38,7 +39,7 @@ def test_pooled_moments_agree_with_the_formula(dense, weight, rarity, dtype):
     tolerance = {"rtol": 1e-4, "atol": 1e-4}
     for block in (slice(0, K), slice(1, 4), slice(4, K)):
         found = [np.array(array[:, block], dtype, order="C") for array in (mean, variance)]
-        predictions.pool(predicted, block, *found)
+        predictions.block(predicted, block, *found)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(ours, theirs[:, block], **tolerance)
     # Some labels of each point in any order, of the third point none.
@@ -46,20 +47,20 @@ def test_pooled_moments_agree_with_the_formula(dense, weight, rarity, dtype):
     indptr = np.concatenate([[0], np.cumsum([len(labels) for labels in chosen])])
     labels, rows = np.concatenate(chosen).astype(np.int32), np.repeat(np.arange(B), np.diff(indptr))
     found = [array[rows, labels].astype(dtype) for array in (mean, variance)]
-    predictions.pool_pairs(predicted, indptr, labels, *found)
+    predictions.pairs(predicted, Pairs(indptr, labels), *found)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs[rows, labels], **tolerance)
     alone = mean[rows, labels]
-    predictions.pool_pairs(predicted, indptr, labels, alone)
+    predictions.pairs(predicted, Pairs(indptr, labels), alone)
     np.testing.assert_allclose(alone, expected[0][rows, labels], **tolerance)
 
 
 def test_labels_that_training_does_not_know_are_those_of_the_regression():
     rows, _, labels, queries, _ = problem()
     neighbours = Neighbours.build(rows, labels, Choices(KERNEL, 0.3, 2.0))
-    predictions = NeighbourPredictions(neighbours, np.ones(D), labels.sum(axis=0), trained=K - 2)
+    predictions = NeighbourTerm(neighbours, np.ones(D), labels.sum(axis=0), trained=K - 2)
     predicted = predictions.predict(Features(queries))
-    weights = predictions.weights(predicted, np.array([0] + [K] * B), np.arange(K))
+    weights = predictions.weights(predicted, Pairs(np.array([0] + [K] * B), np.arange(K)))
     assert (weights[K - 2 :] == 1).all()
     assert (weights[: K - 2] < 0.3).all()
 
@@ -79,7 +80,7 @@ def test_arrays_of_a_model_are_the_same_index(dense):
     assert Neighbours.of({"bias": np.zeros(K)}, D, K) is None
     points = Features(drawn[3], drawn[4])
     counts = drawn[2].sum(axis=0)
-    found = [NeighbourPredictions(one, np.ones(D), counts).predict(points) for one in (built, read)]
+    found = [NeighbourTerm(one, np.ones(D), counts).predict(points) for one in (built, read)]
     for ours, theirs in zip(found[0].regressed, found[1].regressed, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     again = read.parameters()
@@ -104,7 +105,7 @@ def test_the_best_of_many_labels_are_those_of_neighbours_and_frequent_ones(monke
     counts = labels.sum(axis=0)
 
     def best(recall):
-        predictions = NeighbourPredictions(built._replace(recall=Recall(1, recall)), np.ones(D), counts)
+        predictions = NeighbourTerm(built._replace(recall=Recall(1, recall)), np.ones(D), counts)
         predicted = predictions.predict(Features(queries))
         return predictions.best_labels(predicted, 1), predicted.shares
 
@@ -127,14 +128,14 @@ def test_united_lists_have_no_repetitions():
 
 def test_supporters_are_the_points_of_a_label_that_weigh_most():
     rows, _, labels, queries, _ = problem()
-    predictions = NeighbourPredictions(
+    predictions = NeighbourTerm(
         Neighbours.build(rows, labels, Choices(KERNEL, 0.3, 0.0)), np.ones(D), labels.sum(axis=0)
     )
     points = Features(queries)
-    _, weights, *_ = predictions.predict(points).regressed
-    found = predictions.search(points)
-    indptr, pairs = np.arange(0, B * K + 1, K), np.tile(np.arange(K), B)
-    supporters = predictions.supporters(points, indptr, pairs, 2)
+    predicted = predictions.predict(points)
+    found, weights = predicted.found, predicted.regressed.weights
+    pairs = Pairs.from_table(np.tile(np.arange(K), (B, 1)))
+    supporters = predictions.supporters(predicted, pairs, queries, 2)
     products = (queries @ rows.T).toarray()
     has_label = labels.toarray() > 0
     assert any(map(len, supporters))

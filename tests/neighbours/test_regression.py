@@ -12,7 +12,7 @@ from xmlgp.data.features import Features
 from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.dense import DenseSearch, standardise
 from xmlgp.neighbours.hyperparameters import Choices, Kernel
-from xmlgp.neighbours.predictions import NeighbourPredictions, Neighbours, scaled_words
+from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words
 from xmlgp.neighbours.search import build_index
 
 N, D, K, E, B = 80, 30, 6, 4, 12
@@ -62,7 +62,7 @@ def expected_predictions(problem, kernel, n):
 def predictions_of(problem, choices, scales=None):
     rows, dense, labels, *_ = problem
     neighbours = Neighbours.build(rows, labels, choices, dense)
-    return NeighbourPredictions(neighbours, np.ones(D) if scales is None else scales, labels.sum(axis=0))
+    return NeighbourTerm(neighbours, np.ones(D) if scales is None else scales, labels.sum(axis=0))
 
 
 @each_value(
@@ -95,7 +95,7 @@ def test_points_without_words_are_predicted_by_dense_features_alone():
     means, variances = expected_predictions(without_words, kernel, 100)
     np.testing.assert_allclose(found, means, atol=2e-5)
     np.testing.assert_allclose(predicted.regressed.variance, variances, atol=2e-5)
-    np.testing.assert_array_equal(predicted.least, np.ones((B, 1)))
+    np.testing.assert_array_equal(predicted.least, np.ones(B))
 
 
 def test_points_without_known_words_get_the_frequencies_of_labels():
@@ -105,7 +105,7 @@ def test_points_without_known_words_get_the_frequencies_of_labels():
     assert predicted.shares.nnz == 0
     np.testing.assert_array_equal(predicted.regressed.rest, np.ones(3))
     np.testing.assert_array_equal(predicted.regressed.variance, np.ones(3))
-    np.testing.assert_array_equal(predicted.least, np.zeros((3, 1)))
+    np.testing.assert_array_equal(predicted.least, np.zeros(3))
 
 
 @pytest.mark.parametrize("offset", [0, 1.6e9])

@@ -38,12 +38,12 @@ class Probable(Linear):
 @each_value(
     rule=[*map(AssignmentRule, [-100, 1, 9.5, 100]), AssignmentRule(), AssignmentRule(expected_f1=True)],
     limit=[None, 1, 2, 30, 1000],
-    listed=[(16, 64), (1, 2), ()],
+    listed=[64, 2, 1],
     memory=[256, 0],
     with_std=[False, True],
 )
 def test_assigned_labels_are_the_first_of_a_full_ranking(monkeypatch, rule, limit, listed, memory, with_std):
-    monkeypatch.setattr(module, "LIST_LENGTHS", listed)
+    monkeypatch.setattr(module, "LISTED", listed)
     rule, scores = rule._replace(limit=limit), RANKED.astype(np.float32)
     if rule.expected_f1:
         # The default output of utilities makes no difference.

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import xmlgp
-from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
+from tests.prediction.test_predictor import NEW, WEIGHTS, K, Linear
 from tests.problems import small_dataset
 from xmlgp.data.features import Features
 from xmlgp.models.mlgpf.settings import MLGPFSettings
@@ -25,11 +25,11 @@ class Explained(Linear):
     def check_explainable(self):
         pass
 
-    def contributions(self, features, scores, found):
+    def contributions(self, features, pairs, count):
         self.seen.append(features.N)
-        x = features.sparse[scores.points]
-        found.values[:] = x.data * self.weights[x.indices, np.repeat(scores.labels, np.diff(x.indptr))]
-        found.bias[:] = scores.labels
+        x = features.sparse[pairs.repeat(np.arange(features.N))]
+        x.data *= self.weights[x.indices, np.repeat(pairs.labels, np.diff(x.indptr))]
+        return Contributions(x, {"bias": pairs.labels.astype(np.float32)})
 
 
 def ragged_scores():
@@ -47,17 +47,16 @@ def test_contributions_are_those_of_each_pair(monkeypatch, rows):
     model, scores = Explained(), ragged_scores()
     found = model.explain(POINTS, scores)
     assert (sum(model.seen), max(model.seen) <= rows) == (N, True)
-    assert (found.features.dtype, found.values.dtype, found.rest.dtype) == (np.int32, np.float32, np.float32)
-    of_pairs = sp.csr_array((found.values, found.features, found.indptr), (len(scores.labels), D)).toarray()
-    np.testing.assert_array_equal(of_pairs, POINTS[scores.points].sparse.toarray() * WEIGHTS[:, scores.labels].T)
-    np.testing.assert_array_equal(found.features, POINTS[scores.points].sparse.indices)
-    np.testing.assert_array_equal(found.rest, scores.labels)
+    of_pairs = POINTS[scores.points].sparse
+    np.testing.assert_array_equal(found.features.toarray(), of_pairs.toarray() * WEIGHTS[:, scores.labels].T)
+    np.testing.assert_array_equal(found.features.indices, of_pairs.indices)
+    np.testing.assert_array_equal(found.rest["bias"], scores.labels)
 
 
 def test_strongest_features_of_a_pair():
     indptr, features = np.array([0, 2, 9]), np.array([1, 2, 7, 3, 5, 4, 9, 0, 6], np.int32)
     values = np.array([9, -9, 0.5, 2, -3, 2, 0, -1, 1], np.float32)
-    found = Contributions(indptr, features, values, np.zeros(2))
+    found = Contributions(sp.csr_array((values, features, indptr), (2, 10)), {"bias": np.zeros(2)})
     assert found.strongest(1, 3) == ([(3, 2.0), (4, 2.0), (6, 1.0)], [(5, -3.0), (0, -1.0)])
     assert found.strongest(1, 10)[0] == [(3, 2.0), (4, 2.0), (6, 1.0), (7, 0.5)]
     assert found.strongest(0, 1) == ([(1, 9.0)], [(2, -9.0)])
@@ -65,12 +64,11 @@ def test_strongest_features_of_a_pair():
 
 
 def test_shares_of_a_pair():
-    arrays = np.array([0, 1, 3]), np.array([1, 2, 7]), np.array([1, 2, -0.5]), np.array([0.25, -3])
-    assert Contributions(*arrays).shares(1) == {"words": 1.5, "bias": -3}
-    found = Contributions(*arrays, np.array([6, 7]))
+    features = sp.csr_array((np.array([1, 2, -0.5]), np.array([1, 2, 7]), np.array([0, 1, 3])), (2, 8))
+    rest = {"bias": np.array([0.25, -3])}
+    assert Contributions(features, rest).shares(1) == {"words": 1.5, "bias": -3}
+    found = Contributions(features, {**rest, "neighbours": np.array([6, 7])})
     assert found.shares(1) == {"words": 1.5, "neighbours": 7, "bias": -3}
-    np.testing.assert_array_equal(found.rest, [6.25, 4])
-    assert found.of_pairs(slice(1, 2)).shares(0) == found.shares(1)
 
 
 def test_scores_of_other_points_or_another_model_raise():
@@ -85,13 +83,14 @@ def test_scores_of_other_points_or_another_model_raise():
             Explained().explain(points, scores)
 
 
-@pytest.mark.parametrize(("wrong", "first"), [("values", 6), ("bias", 2)])
+@pytest.mark.parametrize(("wrong", "first"), [("features", 6), ("bias", 2)])
 def test_contributions_that_are_not_finite_raise(wrong, first):
     class Overflowing(Explained):
-        def contributions(self, features, scores, found):
-            super().contributions(features, scores, found)
+        def contributions(self, features, pairs, count):
+            found = super().contributions(features, pairs, count)
             # From the last feature of the third pair on, or from its bias on.
-            getattr(found, wrong)[first:] = np.nan
+            (found.features.data if wrong == "features" else found.rest[wrong])[first:] = np.nan
+            return found
 
     points = Features(sp.csr_array(np.array([[0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 3, 0]]), dtype=np.float32))
     scores = Scores(np.array([0, 0, 2, 4]), np.array([8, 9, 7, 6], np.int32), np.zeros(4), K)

@@ -327,7 +327,7 @@ def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]]
     parameters = folder.arrays("parameters.")
     predictor = MODELS[folder.settings.model].load_predictor()
     opened = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
-    if opened is None or opened.no_points.width != folder.description["data"].get("dense", 0):
+    if opened is None or opened.width != folder.description["data"].get("dense", 0):
         is_former = any(name.startswith(FORMER) for name in parameters)
         reason = "of an earlier version; train it again" if is_former else "damaged, its arrays do not fit each other"
         raise ModelFolderError(f"{folder.path}: the model is {reason}")

@@ -18,7 +18,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
-__all__ = ["AllPairs", "Likelihood", "Moments", "SampledPairs", "SharedLabels", "pair_moments", "pairwise_products"]
+__all__ = ["AllPairs", "Likelihood", "Moments", "SampledPairs", "SharedLabels", "pairwise_products"]
 
 #: Utilities of a block of labels, B of each label: few enough for the cache, and enough for the full rate of BLAS.
 BLOCK = 1 << 19
@@ -211,7 +211,9 @@ class SampledPairs(NamedTuple):
         Its expectation over samples is [S] (23) without N/|B|.
         """
         selected = _select_labels(moments, loadings, self.labels)
-        mean, variance = _pair_moments(moments, selected, bias, self.indptr)
+        mean = pairwise_products(moments.mean, selected.loadings, self.indptr, selected.columns)
+        mean += bias[selected.labels][selected.columns]
+        variance = pairwise_products(moments.variance, selected.squares, self.indptr, selected.columns)
         value = None
         if value_needed:
             value = float(mean[self.positive].sum(dtype=np.float64))
@@ -235,17 +237,6 @@ class SampledPairs(NamedTuple):
         return value, d_moments, {name: IndexedRows(selected.labels, values) for name, values in gradients.items()}
 
 
-def pair_moments(
-    moments: Moments,
-    loadings: NDArray[np.floating],
-    bias: NDArray[np.floating],
-    indptr: NDArray[np.integer],
-    labels: NDArray[np.integer],
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return mean and variance of q(f_ik) for some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, both E."""
-    return _pair_moments(moments, _select_labels(moments, loadings, labels), bias, indptr)
-
-
 def _select_labels(moments: Moments, loadings: NDArray[np.floating], labels: NDArray[np.integer]) -> _SelectedLabels:
     """Return the `_SelectedLabels`, given the label of each pair."""
     present, columns = np.unique(labels, return_inverse=True)
@@ -260,15 +251,6 @@ def _squares(moments: Moments, loadings: NDArray[np.floating]) -> NDArray[np.flo
     """
     squares: NDArray[np.floating] = loadings * loadings
     return squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
-
-
-def _pair_moments(
-    moments: Moments, selected: _SelectedLabels, bias: NDArray[np.floating], indptr: NDArray[np.integer]
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return mean and variance of q(f_ik) for each pair, both E."""
-    mean = pairwise_products(moments.mean, selected.loadings, indptr, selected.columns)
-    mean += bias[selected.labels][selected.columns]
-    return mean, pairwise_products(moments.variance, selected.squares, indptr, selected.columns)
 
 
 def pairwise_products(

@@ -5,24 +5,23 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
 from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
 from xmlgp.neighbours.hyperparameters import Choices, Kernel
-from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextEvidence, elements_of_pairs, fit_texts
-from xmlgp.neighbours.predictions import NeighbourPredictions, labels_of_rows, united
+from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextTerm, fit_texts
+from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, labels_of_rows, united
+from xmlgp.prediction.terms import Pairs
 from xmlgp.runtime.threads import run_parallel
 
-if TYPE_CHECKING:
-    from xmlgp.data.features import Features
-
-__all__ = ["DEFAULT", "choose", "choose_texts"]
+__all__ = ["DEFAULT", "HeldOutPoints", "choose", "choose_texts"]
 
 #: What to choose from. On five sets of 159 to 28,164 labels, each is best for one, by 0.1 to 0.6 of P@1 or P@5. Of
 #: these and the other lists, the first is taken unless others are better by `LEAST_GAIN`.
@@ -55,85 +54,84 @@ RARE_SHARE = 2.0
 LEAST_GAIN = 0.4
 
 
-def choose(
-    predictions: NeighbourPredictions,
-    points: Features,
-    labels: csr_array,
-    ranked: NDArray[np.int32],
-    moments: Callable[[NDArray[np.int32]], tuple[NDArray[np.floating], NDArray[np.floating]]],
-    counts: NDArray[np.integer],
-) -> Choices:
+class HeldOutPoints(NamedTuple):
+    """Points that are held out of training, to choose on.
+
+    `features` are weighted, B×D; `labels` Y, B×K; `ranked` the labels of highest utility of each point, B×R, −1 none;
+    `moments` returns mean and variance of the utilities of labels, given the labels, both B×L; `counts` are the numbers
+    of training points that have each label, K, of N in all.
+    """
+
+    features: Features
+    labels: csr_array
+    ranked: NDArray[np.int32]
+    moments: Callable[[NDArray[np.int32]], tuple[NDArray[np.floating], NDArray[np.floating]]]
+    counts: NDArray[np.integer]
+    N: int
+
+    def candidates(self, more: NDArray[np.int32]) -> _Candidates:
+        """Return the labels of highest utility and more as candidates."""
+        candidates = united(self.ranked, more)
+        labels = np.maximum(candidates, 0)
+        return _Candidates(candidates < 0, labels, *self.moments(labels), _Measure(candidates, self))
+
+
+class _Candidates(NamedTuple):
+    """Labels among which the best of each point are, B×L, whether each is missing, and the moments of its utility."""
+
+    is_missing: NDArray[np.bool_]
+    labels: NDArray[np.int32]
+    mean: NDArray[np.floating]
+    variance: NDArray[np.floating]
+    measure: _Measure
+
+    def precisions(self, mean: NDArray[np.floating], variance: NDArray[np.floating]) -> list[float]:
+        """Return the precision and the propensity-scored one with other moments of utilities."""
+        return self.measure(np.where(self.is_missing, -np.inf, approximate_log_odds(mean, variance)))
+
+
+def choose(neighbours: NeighbourTerm, points: HeldOutPoints) -> Choices:
     """Return the choices of highest precision, the sum of P@k and PSP@k for k = 1, 3, 5, on held-out points.
 
-    Parameters
-    ----------
-    predictions : NeighbourPredictions
-        Of the training points, without these.
-    points : Features, B×D
-        Weighted.
-    labels : csr_array of bool, B×K
-    ranked : ndarray of int32, shape (B, R)
-        The labels of highest utility without neighbours; −1 is none.
-    moments : callable
-        Returns mean and variance of the utilities of labels without neighbours, B·L, given the labels, B×L.
-    counts : ndarray of int, shape (K,)
-        The number of training points that have each label.
+    The neighbours are the training points, without these; utilities are those without neighbours.
     """
-    search = predictions.search(points)
-    candidates = united(ranked, predictions.labels_of(search))
-    B, L = candidates.shape
-    if not L:
+    search = neighbours.search(points.features)
+    candidates = points.candidates(labels_of_points(search.nearest, neighbours.labels))
+    if not candidates.labels.size:
         return DEFAULT
-    is_missing = candidates < 0
-    pairs = np.maximum(candidates, 0)
-    mean, variance = (values.reshape(B, L) for values in moments(pairs))
-    measure = _Measure(candidates, labels, counts, predictions.point_count)
-    indptr = np.arange(0, B * L + 1, L)
+    shape = candidates.labels.shape
+    pairs = Pairs.from_table(candidates.labels)
+    mean, variance = candidates.mean, candidates.variance
     found: dict[Choices, float] = {}
-    kernels = DENSE_KERNELS if predictions.width else KERNELS
-    regressions = run_parallel(functools.partial(predictions.regress, search, kernel) for kernel in kernels)
+    kernels = DENSE_KERNELS if neighbours.width else KERNELS
+    regressions = run_parallel(functools.partial(neighbours.regress, search, kernel) for kernel in kernels)
     for kernel, predicted in zip(kernels, regressions, strict=True):
-        log_odds = predictions.log_odds(predicted, indptr, pairs.ravel()).reshape(B, L)
+        log_odds = neighbours.log_odds(predicted, pairs).reshape(shape)
         for rarity, weight in itertools.product(RARITIES, WEIGHTS):
             choices = Choices(kernel, weight, rarity)
-            weights = np.maximum(choices.weights_of(counts)[pairs], predicted.least)
-            utilities = mean + weights * (log_odds - mean)
+            weights = np.maximum(choices.weights_of(points.counts)[candidates.labels], predicted.least[:, None])
             spread = variance * np.square(1 - weights)
             spread += np.square(weights) * predicted.regressed.variance[:, None]
-            scores = approximate_log_odds(utilities, spread)
-            scores[is_missing] = -np.inf
-            found[choices] = measure(scores)
+            precision, propensity_scored = candidates.precisions(mean + weights * (log_odds - mean), spread)
+            found[choices] = precision + RARE_SHARE * propensity_scored
     usual, best = next(iter(found)), max(found, key=found.__getitem__)
-    return best if found[best] >= found[usual] + LEAST_GAIN / np.sqrt(B) else usual
+    return best if found[best] >= found[usual] + LEAST_GAIN / np.sqrt(len(mean)) else usual
 
 
-def choose_texts(
-    texts: TextEvidence,
-    predictions: NeighbourPredictions,
-    points: Features,
-    labels: csr_array,
-    ranked: NDArray[np.int32],
-    moments: Callable[[NDArray[np.int32]], tuple[NDArray[np.floating], NDArray[np.floating]]],
-    counts: NDArray[np.integer],
-) -> NDArray[np.float64]:
+def choose_texts(texts: TextTerm, neighbours: NeighbourTerm, points: HeldOutPoints) -> NDArray[np.float64]:
     """Return what held-out points choose for the texts of labels: the likeliest coefficients, and the best weight.
 
     The weight is that of highest P@k + PSP@k, summed over `RANKS`, among those with which P@k is no lower than without
-    texts. The parameters are those of `choose`; labels are ranked by, and moments are of, utilities with neighbours.
+    texts. Utilities are those with neighbours.
     """
-    evidence = texts.evidence(points.sparse, predictions.predict(points).shares)
-    texts.fit = fit_texts(evidence, labels)
+    evidence = texts.evidence(points.features.sparse, neighbours.predict(points.features).shares)
+    texts.fit = fit_texts(evidence, points.labels)
     log_odds = texts.log_odds(evidence)
-    candidates = united(ranked, labels_of_rows(top_entries(log_odds, TEXT_CANDIDATES)))
-    B, L = candidates.shape
-    pairs = np.maximum(candidates, 0)
-    mean, variance = (values.reshape(B, L) for values in moments(pairs))
-    terms = elements_of_pairs(log_odds, np.arange(0, B * L + 1, L), pairs.ravel()).reshape(B, L)
-    measure = _Measure(candidates, labels, counts, predictions.point_count)
+    candidates = points.candidates(labels_of_rows(top_entries(log_odds, TEXT_CANDIDATES)))
+    terms = Pairs.from_table(candidates.labels).elements(log_odds).reshape(candidates.labels.shape)
     best, most, least = 0.0, -1.0, 0.0
     for weight in TEXT_WEIGHTS:
-        scores = np.where(candidates < 0, -np.inf, approximate_log_odds(mean + weight * terms, variance))
-        precision, propensity_scored = measure.shares(scores)
+        precision, propensity_scored = candidates.precisions(candidates.mean + weight * terms, candidates.variance)
         least = least or precision
         if precision >= least and precision + propensity_scored > most:
             best, most = weight, precision + propensity_scored
@@ -141,14 +139,15 @@ def choose_texts(
 
 
 class _Measure:
-    """The sum of the precision and `RARE_SHARE` times the propensity-scored one, in shares, of the labels at `RANKS`.
+    """The precision and the propensity-scored one, in shares of the best, of the labels at `RANKS`, summed over these.
 
-    `candidates`, B×L, are the labels among which the best are, −1 none; `labels` the true ones, B×K.
+    `candidates`, B×L, are the labels among which the best are, −1 none.
     """
 
-    def __init__(self, candidates: NDArray[np.int32], labels: csr_array, counts: NDArray[np.integer], N: int) -> None:
+    def __init__(self, candidates: NDArray[np.int32], points: HeldOutPoints) -> None:
+        labels = points.labels
         B, K = labels.shape
-        values = 1 / propensities_of_counts(counts, N)
+        values = 1 / propensities_of_counts(points.counts, points.N)
         is_true = np.isin(np.arange(B)[:, None] * K + candidates, points_of(labels) * K + labels.indices)
         is_true &= candidates >= 0
         self._gains = np.stack([is_true, is_true * values[candidates]]).astype(np.float32)
@@ -159,13 +158,8 @@ class _Measure:
         labelled = np.count_nonzero(np.diff(labels.indptr))
         self._best = [(k * labelled, ideal.data[ranks < k].sum()) for k in RANKS]
 
-    def __call__(self, scores: NDArray[np.floating]) -> float:
-        """Return the measure of scores, B×L; of equal ones the first are ranked higher."""
-        precision, propensity_scored = self.shares(scores)
-        return precision + RARE_SHARE * propensity_scored
-
-    def shares(self, scores: NDArray[np.floating]) -> list[float]:
-        """Return the two precisions, which `__call__` sums."""
+    def __call__(self, scores: NDArray[np.floating]) -> list[float]:
+        """Return the two precisions of scores, B×L; of equal ones the first are ranked higher."""
         most = min(max(RANKS), scores.shape[1])
         # The sum over the first ranks, in the order of scores.
         first = np.argpartition(-scores, most - 1, axis=1)[:, :most]

@@ -28,21 +28,21 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least, csr_pattern, numbers
-from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.linear_algebra.special import expit
 from xmlgp.metrics.ranking import canonical
 from xmlgp.neighbours.search import build_index, nearest
 from xmlgp.prediction.calibration import Expansion, minimum
+from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.terms import Pairs
 
 __all__ = [
     "LABEL_TEXTS",
     "TEXT_WEIGHTS",
     "Evidence",
-    "TextEvidence",
+    "Said",
+    "TextTerm",
     "TextWords",
     "default_fit",
-    "elements_of_pairs",
     "fit_texts",
     "text_parameters",
 ]
@@ -120,7 +120,14 @@ class Evidence(NamedTuple):
     terms: NDArray[np.float64]
 
 
-class TextEvidence:
+class Said(NamedTuple):
+    """What texts say at B points: the evidence, and u_k (z − z₀) of the labels of the nearest texts, B×K."""
+
+    evidence: Evidence
+    log_odds: csr_array
+
+
+class TextTerm:
     """What the texts among the parameters of a model say of labels, given how many training points have each, K."""
 
     def __init__(self, parameters: Mapping[str, NDArray[Any]], counts: NDArray[np.integer]) -> None:
@@ -149,8 +156,13 @@ class TextEvidence:
         """About how many numbers the evidence at a point takes."""
         return int(NEAREST * (20 + 6 * self._lengths.mean()))
 
+    def predict(self, features: csr_array, shares: csr_array) -> Said:
+        """Return what texts say at points, given their words, B×D, and Σ_r α_r Y_rk, B×K, in all of training."""
+        evidence = self.evidence(features, shares)
+        return Said(evidence, self.log_odds(evidence))
+
     def evidence(self, features: csr_array, shares: csr_array) -> Evidence:
-        """Return the evidence at points, given their words, B×D, and Σ_r α_r Y_rk, B×K, in all of training."""
+        """Return the evidence at points; the arguments are those of `predict`."""
         B, (K, W) = features.shape[0], self._words_of_labels.shape
         likely = csr_array((np.maximum(shares.data, 0), shares.indices, shares.indptr), shape=(B, K))
         by_labels = csr_array(likely @ self._words_of_labels)
@@ -168,11 +180,11 @@ class TextEvidence:
         text, nearest_share = found[point, place], best[point, place]
         starts = np.searchsorted(point, np.arange(B + 1))
         rows = self._index.rows[text]
-        of_point = rows.indptr[starts], rows.indices
-        total = elements_of_pairs(by_labels, *of_point)
-        others = total - np.repeat(elements_of_pairs(likely, starts, label), np.diff(rows.indptr))
+        of_point = Pairs(rows.indptr[starts], rows.indices)
+        total = of_point.elements(by_labels)
+        others = total - np.repeat(Pairs(starts, label).elements(likely), np.diff(rows.indptr))
         by_others = -np.expm1(-np.where(others > ROUNDING * total, others, 0))
-        parts = rows.data * np.stack([np.maximum(elements_of_pairs(words, *of_point), by_others), by_others])
+        parts = rows.data * np.stack([np.maximum(of_point.elements(words), by_others), by_others])
         share, share_of_labels = np.add.reduceat(parts, rows.indptr[:-1], axis=1, dtype=np.float64)
         # Ascending numbers, those of each point between its own and the next odd one.
         order = (2 * np.arange(B)[:, None] - best.astype(np.float64)).ravel()
@@ -193,29 +205,42 @@ class TextEvidence:
         weights = np.where(counts == 0, 1, weight * RARITY / (counts + RARITY))
         odds = weights * (evidence.terms @ np.array(coefficients) - base)
         result = csr_array((odds.astype(np.float32), labels, evidence.texts.indptr), evidence.texts.shape)
-        K = len(self.texts_only)
-        return result if result.shape[1] == K else csr_array(result[:, :K])
+        return csr_array(result[:, : len(self.texts_only)])
 
-    def add(
+    def block(
+        self, said: Said, labels: slice, mean: NDArray[np.floating], variance: NDArray[np.floating] | None
+    ) -> None:
+        """Add u_k (z − z₀) to the moments of a block of labels, B×L; see `Term`."""
+        self._add(said.log_odds[:, labels].toarray(), labels, mean, variance)
+
+    def pairs(
+        self, said: Said, pairs: Pairs, mean: NDArray[np.floating], variance: NDArray[np.floating] | None
+    ) -> None:
+        """Add u_k (z − z₀) to the moments of pairs; see `Term`."""
+        self._add(pairs.elements(said.log_odds), pairs.labels, mean, variance)
+
+    def explain(self, said: Said, pairs: Pairs, weighted: csr_array, contributions: Contributions) -> None:
+        """Add the contributions of texts; see `Term`."""
+        contributions.text = pairs.elements(said.evidence.texts) - 1
+        contributions.rest["text"] = pairs.elements(said.log_odds)
+        only = self.texts_only[pairs.labels]
+        contributions.rest["bias"][only] = self.fit[-2]
+        contributions.rest["neighbours"][only] = 0
+        contributions.features.data[np.repeat(only, np.diff(weighted.indptr))] = 0
+
+    def _add(
         self,
         log_odds: NDArray[np.float32],
         labels: slice | NDArray[np.integer],
         mean: NDArray[np.floating],
         variance: NDArray[np.floating] | None,
     ) -> None:
-        """Add u_k (z − z₀) of some labels to the moments of their utilities, in place; labels are the last axis."""
+        # Nothing else says anything of a label without points.
         only = self.texts_only[labels]
         mean[..., only] = self.fit[-2]
         if variance is not None:
             variance[..., only] = 0
         mean += log_odds
-
-
-def elements_of_pairs(matrix: csr_array, indptr: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[Any]:
-    """Return elements of a sorted matrix, `columns[indptr[i]:indptr[i + 1]]` of row i; 0 where there is none."""
-    elements = np.zeros(len(columns), matrix.dtype)
-    _look_up((matrix.indptr, matrix.indices, matrix.data), indptr, columns, elements)
-    return elements
 
 
 def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
@@ -226,7 +251,7 @@ def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
     B, K = truth.shape
     is_judged = evidence.texts.indices < K
     terms = evidence.terms[is_judged]
-    found = elements_of_pairs(canonical(truth), evidence.texts.indptr, evidence.texts.indices)
+    found = Pairs(evidence.texts.indptr, evidence.texts.indices).elements(canonical(truth))
     is_true = found[is_judged].astype(bool)
     sign = np.where(is_true, 1.0, -1.0)
 
@@ -243,19 +268,3 @@ def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
     # One more a point, so that a label that no point misses is not likely.
     others = B * K - len(terms) - missed + B
     return np.array([*minimum(loss, PRIOR, -unbounded, unbounded), np.log((missed + 0.5) / others), 1])
-
-
-@compiled
-def _look_up(
-    matrix: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[Any]],
-    pair_indptr: NDArray[np.integer],
-    pair_columns: NDArray[np.integer],
-    values: NDArray[Any],
-) -> None:
-    """Write the elements of pairs, which are zero where there is none."""
-    indptr, columns, data = matrix
-    for i in range(len(pair_indptr) - 1):
-        for p in range(pair_indptr[i], pair_indptr[i + 1]):
-            e = first_not_below(columns, pair_columns[p], indptr[i], indptr[i + 1])
-            if e < indptr[i + 1] and columns[e] == pair_columns[p]:
-                values[p] = data[e]

@@ -32,14 +32,16 @@ from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardis
 from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
 from xmlgp.neighbours.regression import Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
-from xmlgp.prediction.contributions import Supporter
+from xmlgp.prediction.contributions import Contributions, Supporter
+from xmlgp.prediction.terms import Pairs
 
 __all__ = [
     "DENSE",
     "EXACT_LABELS",
     "NEIGHBOURS",
-    "NeighbourPredictions",
+    "NeighbourTerm",
     "Neighbours",
+    "Predicted",
     "Predicted",
     "labels_of_points",
     "labels_of_rows",
@@ -181,16 +183,17 @@ def scaled_words(features: csr_array, scales: NDArray[np.floating]) -> csr_array
 class Predicted(NamedTuple):
     """The regressions of B points, and Σ_r α_r Y_rk, the part of g that neighbours with the label have, B×K.
 
-    The rest of g_k is π_k times the `rest` of the regression. `least`, B×1, are the least weights in the pool.
+    The rest of g_k is π_k times the `rest` of the regression. `least`, B, are the least weights in the pool.
     """
 
+    found: Found
     regressed: Regressed
     shares: csr_array
     least: NDArray[np.float32]
 
 
-class NeighbourPredictions:
-    """The predictions at points, given the scales of words, D, and the counts of labels, K.
+class NeighbourTerm:
+    """The pool with the predictions at points, given the scales of words, D, and the counts of labels, K.
 
     Utilities know the first `trained` labels, by default all; predictions of the others are not pooled with any.
     """
@@ -202,13 +205,16 @@ class NeighbourPredictions:
         counts: NDArray[np.integer],
         trained: int | None = None,
     ) -> None:
-        self._words, self._labels, self.choices, dense, self._recall = neighbours
+        self._index, self.labels, self.choices, dense, self._recall = neighbours
         self._scales = scales
-        self._dense = None if dense is None else DenseSearch(self._words, dense)
+        self._dense = None if dense is None else DenseSearch(self._index, dense)
+        #: E.
+        self.width = 0 if dense is None else len(dense.center)
         #: N.
-        self.point_count = self._labels.shape[0]
+        self.point_count = self.labels.shape[0]
         self._count = NEAREST if self.point_count <= MANY_POINTS else NEAREST_OF_MANY
         self._frequencies = (counts / max(1, self.point_count)).astype(np.float32)
+        self._most_frequent = np.argsort(-self._frequencies, kind="stable").astype(np.int32)
         self._weights = self.choices.weights_of(counts)
         #: Of each label, the distance of predictions from 0, and the slope of log odds.
         self._margins = np.full(len(counts), MARGIN, np.float32)
@@ -219,15 +225,10 @@ class NeighbourPredictions:
             self._slopes[trained:] = UNKNOWN_SLOPE
 
     @property
-    def width(self) -> int:
-        """E."""
-        return 0 if self._dense is None else self._dense.width
-
-    @property
     def numbers_per_point(self) -> int:
         """About how many numbers the predictions of a point take."""
-        N, K = self._labels.shape
-        labels = min(NEAREST * self._labels.nnz // max(1, N), K)
+        N, K = self.labels.shape
+        labels = min(NEAREST * self.labels.nnz // max(1, N), K)
         return 4 * NEAREST + 3 * int(labels) + (NEAREST * (NEAREST + self.width) if self.width else 0)
 
     def best_labels(self, predicted: Predicted, count: int) -> NDArray[np.int32] | None:
@@ -235,128 +236,103 @@ class NeighbourPredictions:
 
         None if all labels are to be scored, because they are few, or the best are often not among these.
         """
-        if len(self._frequencies) <= EXACT_LABELS or self._recall[1] < LEAST_RECALL:
+        if len(self._frequencies) <= EXACT_LABELS or self._recall.labels < LEAST_RECALL:
             return None
-        frequent = np.argsort(-self._frequencies, kind="stable")[: max(count, FREQUENT)].astype(np.int32)
         nearest = labels_of_rows(top_entries(predicted.shares, max(count, LARGEST)))
+        frequent = self._most_frequent[: max(count, FREQUENT)]
         return united(nearest, np.broadcast_to(frequent, (len(nearest), len(frequent))))
-
-    def labels_of(self, found: Found) -> NDArray[np.int32]:
-        """Return the labels of the nearest points, B×L; −1 is none."""
-        return labels_of_points(found.nearest, self._labels)
 
     def search(self, weighted: Features) -> Found:
         """Return the nearest training points of weighted points, B×D."""
         words = scaled_words(weighted.sparse, self._scales)
         if self._dense is not None and weighted.dense is not None:
             return self._dense.search(words, weighted.dense, self._count, self.choices.kernel)
-        return Found(*nearest(self._words, words, self._count))
+        return Found(*nearest(self._index, words, self._count))
 
     def predict(self, weighted: Features) -> Predicted:
         """Return the predictions at weighted points, B×D."""
         return self.regress(self.search(weighted), self.choices.kernel)
 
     def regress(self, found: Found, kernel: Kernel) -> Predicted:
-        """Return the predictions at points whose nearest training points are known."""
+        """Return the predictions at points, given their nearest training points."""
         dense = None if self._dense is None else self._dense.values
         exponents = found.exponents(kernel)
-        regressed = regress(self._words.rows, found.nearest, exponents, kernel, dense, found.has_words)
-        return Predicted(regressed, _shares_of_labels(regressed, self._labels), self._certainty(found))
+        regressed = regress(self._index.rows, found.nearest, exponents, kernel, dense, found.has_words)
+        # Nothing else says anything of points that only have dense features.
+        least = np.zeros(len(found.nearest)) if found.has_words is None else ~found.has_words
+        return Predicted(found, regressed, _shares_of_labels(regressed, self.labels), least.astype(np.float32))
 
-    def _certainty(self, found: Found) -> NDArray[np.float32]:
-        """Return the least weight of predictions at points, B×1: 1 for those that only have dense features."""
-        if found.has_words is None:
-            return np.zeros((len(found.nearest), 1), np.float32)
-        return 1 - found.has_words[:, None].astype(np.float32)
-
-    def supporters(
-        self, weighted: Features, indptr: NDArray[np.integer], labels: NDArray[np.integer], count: int
-    ) -> list[list[Supporter]]:
-        """Return for some labels of each point the nearest training points with the label that weigh most for it.
-
-        There are at most `count`, and as many of the words.
-        """
-        found = self.search(weighted)
-        weights = self.regress(found, self.choices.kernel).regressed.weights
-        similarities = np.exp(found.exponents(self.choices.kernel))
-        words = scaled_words(weighted.sparse, self._scales)
-        supporters = []
-        for i, (start, stop) in enumerate(itertools.pairwise(indptr)):
-            nearest = found.nearest[i][found.nearest[i] >= 0]
-            of_nearest = self._labels[nearest]
-            points = np.repeat(np.arange(len(nearest)), np.diff(of_nearest.indptr))
-            for label in labels[start:stop]:
-                has_label = points[of_nearest.indices == label]
-                order = np.argsort(-weights[i, has_label], kind="stable")[:count]
-                supporters.append(
-                    [
-                        Supporter(
-                            int(nearest[r]), float(similarities[i, r]), self._common(words[[i]], nearest[r], count)
-                        )
-                        for r in has_label[order]
-                        if weights[i, r] > 0
-                    ]
-                )
-        return supporters
-
-    def _common(self, query: csr_array, point: int, count: int) -> list[int]:
-        """Return the words that a point and a training point have, those of the largest products."""
-        products = query * self._words.rows[[point]]
-        order = np.argsort(-products.data, kind="stable")[:count]
-        return list(map(int, products.indices[order]))
-
-    def pool(
+    def block(
         self,
         predicted: Predicted,
         labels: slice,
         mean: NDArray[np.floating],
         variance: NDArray[np.floating] | None = None,
     ) -> None:
-        """Pool the moments of the utilities of a block of labels, B×L, in place."""
-        rest, spread = predicted.regressed.rest, predicted.regressed.variance
+        """Pool the moments of a block of labels, B×L; see `Term`."""
         shares = predicted.shares
-        weights = np.maximum(self._weights[labels], predicted.least)
+        weights = np.maximum(self._weights[labels], predicted.least[:, None])
         first, _, _ = labels.indices(shares.shape[1])
         of_labels = self._frequencies[labels], self._margins[labels], self._slopes[labels]
-        _pool_block((shares.indptr, shares.indices, shares.data), rest, of_labels, weights, first, mean)
-        if variance is not None:
-            variance *= np.square(1 - weights)
-            variance += np.square(weights) * spread[:, None]
+        rows = shares.indptr, shares.indices, shares.data
+        _pool_block(rows, predicted.regressed.rest, of_labels, weights, first, mean)
+        _pool_variance(variance, weights, predicted.regressed.variance[:, None])
 
-    def pool_pairs(
+    def pairs(
         self,
         predicted: Predicted,
-        indptr: NDArray[np.integer],
-        labels: NDArray[np.integer],
+        pairs: Pairs,
         mean: NDArray[np.floating],
         variance: NDArray[np.floating] | None = None,
     ) -> None:
-        """Pool the moments of some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, in place."""
-        log_odds = self.log_odds(predicted, indptr, labels)
-        weights = self.weights(predicted, indptr, labels)
-        mean += weights * (log_odds - mean)
-        if variance is not None:
-            variance *= np.square(1 - weights)
-            variance += np.square(weights) * np.repeat(predicted.regressed.variance, np.diff(indptr))
+        """Pool the moments of pairs; see `Term`."""
+        weights = self.weights(predicted, pairs)
+        mean += weights * (self.log_odds(predicted, pairs) - mean)
+        _pool_variance(variance, weights, pairs.repeat(predicted.regressed.variance))
 
-    def weights(
-        self, predicted: Predicted, indptr: NDArray[np.integer], labels: NDArray[np.integer]
-    ) -> NDArray[np.float32]:
-        """Return the weights in the pool of some labels of each point."""
-        least = np.repeat(predicted.least[:, 0], np.diff(indptr))
-        weights: NDArray[np.float32] = np.maximum(self._weights[labels], least)
+    def explain(self, predicted: Predicted, pairs: Pairs, weighted: csr_array, contributions: Contributions) -> None:
+        """Give the contributions so far their weight in the pool, and add those of neighbours; see `Term`."""
+        weights = self.weights(predicted, pairs)
+        contributions.rest["bias"] *= 1 - weights
+        contributions.features.data *= np.repeat(1 - weights, np.diff(weighted.indptr))
+        contributions.rest["neighbours"] = weights * self.log_odds(predicted, pairs)
+
+    def weights(self, predicted: Predicted, pairs: Pairs) -> NDArray[np.float32]:
+        """Return the weights of pairs in the pool, n."""
+        weights: NDArray[np.float32] = np.maximum(self._weights[pairs.labels], pairs.repeat(predicted.least))
         return weights
 
-    def log_odds(
-        self, predicted: Predicted, indptr: NDArray[np.integer], labels: NDArray[np.integer]
-    ) -> NDArray[np.float32]:
-        """Return logit(g) of some labels of each point."""
-        shares = predicted.shares
-        result: NDArray[np.float32] = np.repeat(predicted.regressed.rest, np.diff(indptr)) * self._frequencies[labels]
-        margins = self._margins[labels]
-        _log_odds_of_pairs((shares.indptr, shares.indices, shares.data), indptr, labels, margins, result)
-        result *= self._slopes[labels]
+    def log_odds(self, predicted: Predicted, pairs: Pairs) -> NDArray[np.float32]:
+        """Return logit(g) of pairs, n."""
+        result: NDArray[np.float32] = pairs.repeat(predicted.regressed.rest) * self._frequencies[pairs.labels]
+        result += pairs.elements(predicted.shares)
+        _replace_by_log_odds(result, self._margins[pairs.labels])
+        result *= self._slopes[pairs.labels]
         return result
+
+    def supporters(self, predicted: Predicted, pairs: Pairs, weighted: csr_array, count: int) -> list[list[Supporter]]:
+        """Return for each pair the nearest training points with the label that weigh most for it.
+
+        There are at most `count`, and as many of the words; `weighted` are the features of the points, B×D.
+        """
+        nearest, weights = predicted.found.nearest, predicted.regressed.weights
+        similarities = np.exp(predicted.found.exponents(self.choices.kernel))
+        words = scaled_words(weighted, self._scales)
+        supporters = []
+        for i, (start, stop) in enumerate(itertools.pairwise(pairs.indptr)):
+            # A training point that is not there has no weight.
+            has_label = self.labels[np.maximum(nearest[i], 0)][:, pairs.labels[start:stop]].toarray() > 0
+            for of_label in np.where(has_label, weights[i][:, None], 0).T:
+                best = np.argsort(-of_label, kind="stable")[:count]
+                strongest = [(int(nearest[i, r]), float(similarities[i, r])) for r in best[of_label[best] > 0]]
+                supporters.append([Supporter(*one, self._common(words[[i]], one[0], count)) for one in strongest])
+        return supporters
+
+    def _common(self, query: csr_array, point: int, count: int) -> list[int]:
+        """Return the words that a point and a training point have, those of the largest products."""
+        products = query * self._index.rows[[point]]
+        order = np.argsort(-products.data, kind="stable")[:count]
+        return list(map(int, products.indices[order]))
 
 
 def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[np.int32]:
@@ -400,6 +376,15 @@ def _shares_of_labels(regressed: Regressed, labels: csr_array) -> csr_array:
     return shares
 
 
+def _pool_variance(
+    variance: NDArray[np.floating] | None, weights: NDArray[np.float32], spread: NDArray[np.float32]
+) -> None:
+    """Pool variances of utilities with those of the regression, in place."""
+    if variance is not None:
+        variance *= np.square(1 - weights)
+        variance += np.square(weights) * spread
+
+
 @compiled
 def _log_odds(predicted: float, margin: float) -> float:
     """Return logit(g) of a prediction, clipped to [0, 1] and moved inwards, from 0 by a margin."""
@@ -433,18 +418,6 @@ def _pool_block(
 
 
 @compiled
-def _log_odds_of_pairs(
-    shares: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
-    pair_indptr: NDArray[np.integer],
-    pair_labels: NDArray[np.integer],
-    margins: NDArray[np.float32],
-    predicted: NDArray[np.float32],
-) -> None:
-    """Add the shares of labels to predictions of pairs, and replace these by their log odds."""
-    indptr, labels, data = shares
-    for i in range(len(pair_indptr) - 1):
-        for p in range(pair_indptr[i], pair_indptr[i + 1]):
-            e = first_not_below(labels, pair_labels[p], indptr[i], indptr[i + 1])
-            if e < indptr[i + 1] and labels[e] == pair_labels[p]:
-                predicted[p] += data[e]
-            predicted[p] = _log_odds(predicted[p], margins[p])
+def _replace_by_log_odds(predicted: NDArray[np.float32], margins: NDArray[np.float32]) -> None:
+    for p in range(len(predicted)):
+        predicted[p] = _log_odds(predicted[p], margins[p])

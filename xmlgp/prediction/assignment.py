@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 
 from xmlgp.data.features import Features
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.prediction.predictor import MEMORY, Predictor
+from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY, Predictor
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ABOVE_HALF", "AssignmentRule", "assign", "highest_expected_f1"]
 
-#: Lengths of the lists in which labels above a threshold are sought. If all labels of a list are above it, the next
-#: length is tried, and after the last one all labels.
-LIST_LENGTHS = (16, MAX_STREAMED)
+#: The length of the lists in which labels above a threshold are sought; where all of a list are, all labels are ranked.
+LISTED = MAX_STREAMED
 
 #: Nodes of Gauss–Legendre quadrature. It is exact for polynomials of degree 127, and t^d has a relative error of 2·10⁻⁸
 #: for d = 800.
@@ -74,69 +72,32 @@ def assign(
     The arguments are those of `Predictor.top`, with a rule in place of k; a rule about the expected F1 uses
     probabilities, whatever the output. NumericalError is raised if a score is not finite.
     """
-    if rule.expected_f1:
-        yield from _with_highest_expected_f1(predictor, features, rule, with_std, memory)
-    elif rule.threshold is None:
-        yield from predictor.top(features, rule.limit, output, with_std, memory)
-    else:
-        yield from _above(predictor, features, rule, output, with_std, memory, LIST_LENGTHS)
-
-
-def _with_highest_expected_f1(
-    predictor: Predictor, features: Features, rule: AssignmentRule, with_std: bool, memory: int
-) -> Iterator[Scores]:
-    done = 0
-    for ranked in predictor.top(features, None, "probability", False, memory):
-        ranked.check_finite(done)
-        sizes = rule.sizes(ranked)
-        if with_std and sizes.any():
-            # The deviations of all labels would take far longer.
-            chunk = features[done : done + ranked.N]
-            blocks = predictor.top(chunk, int(sizes.max()), "probability", True, memory)
-            yield Scores.stack(list(blocks)).first(sizes)
-        else:
-            yield ranked.first(sizes)
-        done += ranked.N
-
-
-def _above(
-    predictor: Predictor,
-    features: Features,
-    rule: AssignmentRule,
-    output: str | None,
-    with_std: bool,
-    memory: int,
-    lengths: tuple[int, ...],
-) -> Iterator[Scores]:
-    """Yield the labels at or above the threshold, from lists of the first of some lengths that suffices."""
     most = min(rule.limit or predictor.label_count, predictor.label_count)
-    k = min(lengths[0], most) if lengths else most
-    # A chunk stays in memory while longer lists are made of its points.
-    share = memory if k == most else max(1, memory // 2)
+    k = most
+    if rule.expected_f1:
+        # F1 depends on all labels; the deviations of all would take far longer.
+        k, output = predictor.label_count, "probability"
+    elif rule.threshold is not None:
+        k = min(most, LISTED)
+    deviates_later = with_std and rule.expected_f1
+    # A chunk stays in memory while other lists are made of its points.
+    share = memory if k == most and not deviates_later else max(1, memory // 2)
     done = 0
-    for ranked in predictor.top(features, k, output, with_std, share):
+    for ranked in predictor.top(features, k, output, with_std and not rule.expected_f1, share):
         ranked.check_finite(done)
         chunk = features[done : done + ranked.N]
         done += ranked.N
         sizes = rule.sizes(ranked)
-        assigned = ranked.first(sizes)
-        unsure = np.flatnonzero(sizes == k) if k < most else np.empty(0, int)
-        first = 0
-        for longer in _above(predictor, chunk[unsure], rule, output, with_std, share, lengths[1:]):
-            points, unsure = np.split(unsure, [longer.N])
-            yield _replaced(assigned.rows(first, points[-1] + 1), points - first, longer)
-            first = points[-1] + 1
-        if first < assigned.N:
-            yield assigned.rows(first, assigned.N)
-
-
-def _replaced(scores: Scores, points: NDArray[np.intp], replacement: Scores) -> Scores:
-    """Return scores with those of some points replaced."""
-    starts = scores.indptr[:-1].copy()
-    counts = np.diff(scores.indptr)
-    starts[points] = len(scores.labels) + replacement.indptr[:-1]
-    counts[points] = np.diff(replacement.indptr)
-    return Scores.stack([scores, replacement]).gather(starts, counts)
+        if deviates_later:
+            lists = predictor.top(chunk, max(1, int(sizes.max())), output, True, share)
+            yield Scores.stack(list(lists)).first(sizes)
+        elif k < most and (sizes == k).any():
+            # More labels than are listed may be above the threshold.
+            for longer in predictor.top(chunk, most, output, with_std, share):
+                longer.check_finite(done - ranked.N)
+                yield longer.first(rule.sizes(longer))
+        else:
+            yield ranked.first(sizes)
 
 
 def highest_expected_f1(

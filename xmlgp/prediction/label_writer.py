@@ -84,22 +84,21 @@ class LabelExplanations:
 
         The first two are lists of {"word": name, "contribution": number}, the strongest first.
         """
-        contributions = self.predictor.explain(features, scores)
-        supporters = self.predictor.supporters(features, scores, self.count)
+        contributions = self.predictor.explain(features, scores, self.count)
         for pair in range(len(scores.labels)):
             sides = zip(("for", "against"), contributions.strongest(pair, self.count), strict=True)
             explanation: dict[str, object] = {
                 side: [{"word": self._name(feature), "contribution": _rounded(value)} for feature, value in words]
                 for side, words in sides
             }
-            if supporters is not None:
+            if contributions.supporters is not None:
                 explanation["nearest"] = [
                     {
                         "document": supporter.point + 1,
                         "similarity": _rounded(supporter.similarity),
                         "words": [self._name(word) for word in supporter.words],
                     }
-                    for supporter in supporters[pair]
+                    for supporter in contributions.supporters[pair]
                 ]
                 explanation["from"] = {name: _rounded(value) for name, value in contributions.shares(pair).items()}
             if self.texts and contributions.text is not None:

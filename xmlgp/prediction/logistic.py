@@ -1,18 +1,11 @@
-"""Scores of labels with probability σ(f) of Gaussian utilities f, and their standard deviations."""
+"""Standard deviations of Gaussian utilities f and of the probabilities σ(f)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.gp.expectations import Quadrature, expected_sigmoid
+from xmlgp.gp.expectations import Quadrature
 
-__all__ = ["logistic_scores", "logistic_std"]
-
-
-def logistic_scores(
-    mean: NDArray[np.floating], variance: NDArray[np.floating] | None, output: str, nodes: int
-) -> NDArray[np.floating]:
-    """Return the mean of f (utilities, which need no variance) or E σ(f) (probabilities), elementwise."""
-    return mean if output == "utility" or variance is None else expected_sigmoid(mean, variance, nodes)
+__all__ = ["logistic_std"]
 
 
 def logistic_std(

@@ -3,13 +3,15 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["LABELS", "descending", "for_parts", "ignore_overflow", "label_blocks"]
+__all__ = ["LABELS", "for_parts", "ignore_overflow", "label_blocks"]
+
+T = TypeVar("T")
 
 #: Points scored at a time, so that their scores stay in a core's cache until the best are selected.
 ROWS = 256
@@ -24,8 +26,8 @@ PARTS = 16
 LEAST_ROWS = 32
 
 
-def for_parts(function: Callable[[slice], None], count: int) -> None:
-    """Call a function on all cores with slices of range(count), a few hundred points each.
+def for_parts(function: Callable[[slice], T], count: int) -> list[T]:
+    """Return what a function returns for slices of range(count), a few hundred points each, called on all cores.
 
     The parts do not depend on the number of cores: BLAS adds up in an order that depends on the shapes of matrices, so
     the last digits of scores would depend on it too.
@@ -33,18 +35,13 @@ def for_parts(function: Callable[[slice], None], count: int) -> None:
     parts = max(1, min(-(-count // (ROWS * PARTS)) * PARTS, count // LEAST_ROWS), -(-count // ROWS))
     bounds = [count * i // parts for i in range(parts + 1)]
     with one_blas_thread(), ignore_overflow():
-        run_parallel(functools.partial(function, slice(*bound)) for bound in itertools.pairwise(bounds))
+        return run_parallel(functools.partial(function, slice(*bound)) for bound in itertools.pairwise(bounds))
 
 
 def label_blocks(label_count: int) -> Iterator[slice]:
     """Yield slices of at most `LABELS` labels that together cover all labels."""
     for start in range(0, label_count, LABELS):
         yield slice(start, min(start + LABELS, label_count))
-
-
-def descending(scores: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Return the order of the labels of each point, B×k: best first, equal scores by label."""
-    return np.argsort(-scores, axis=1, kind="stable")
 
 
 def ignore_overflow() -> np.errstate:

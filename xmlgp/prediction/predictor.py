@@ -12,25 +12,29 @@ from numpy.typing import DTypeLike, NDArray
 from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
 from xmlgp.prediction.calibration import Calibration
-from xmlgp.prediction.contributions import Contributions, Supporter
-from xmlgp.prediction.parts import LABELS, descending, for_parts, ignore_overflow, label_blocks
+from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.parts import LABELS, for_parts, ignore_overflow, label_blocks
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
-from xmlgp.runtime.errors import NumericalError, SettingsError
+from xmlgp.prediction.terms import Pairs
+from xmlgp.prediction.top_k import best_of_blocks, descending
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["MEMORY", "OUTPUTS", "Predictor", "Prepared"]
+__all__ = ["MAX_STREAMED", "MEMORY", "OUTPUTS", "Predictor", "Prepared"]
 
 OUTPUTS = ("utility", "probability")
 
 #: Default limit on the memory of `top`, in megabytes.
 MEMORY = 256
 
-#: Probabilities that are calibrated at a time, in double precision.
-CALIBRATED = 1 << 16
+#: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
+MAX_STREAMED = 64
 
 #: What `Predictor.prepare` returns; each model has its own class.
 Prepared: TypeAlias = Any
+
+#: A block of labels, a slice, or some labels of each point, B×L.
+Labels: TypeAlias = Any
 
 #: Settings and preprocessed arrays of a model; each model has its own classes.
 ModelSettings: TypeAlias = Any
@@ -41,36 +45,30 @@ class Predictor(ABC):
     """A trained model that scores points; `feature_count` and `label_count` are its D and K.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
-    `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of all labels take long, it defines `best_labels`
-    and `scores_of`. If utilities are sums over features, it defines `check_explainable` and `contributions`, and says
-    whether they are `pooled` with a regression. These methods are called with BLAS on one thread and NumPy's warnings
-    of overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once, each
-    with its own points. `calibration`, if there is one, maps the probabilities of the labels of a point, which
-    `scores`, `scores_of` and `std` return without it.
+    `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of all labels take long, it defines `best_labels`.
+    If utilities are sums over features, it defines `check_explainable` and `contributions`. These methods are called
+    with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
+    `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
+    probabilities of the labels of a point, which `scores` and `std` return without it.
     """
 
     default_output = "utility"
     calibration: Calibration | None = None
     #: Whether utilities are pooled with the regression on neighbours.
     pooled = False
-    #: Whether texts of labels say something of them.
-    has_texts = False
-    #: Labels whose probabilities are not those that the calibration was fitted to, and stay, K; None if all are.
-    uncalibrated: NDArray[np.bool_] | None = None
     #: Fewest points that are scored together, after which empty ones are added: BLAS multiplies a few rows otherwise
     #: than many, so the last digits of a score would depend on the other points. With `dense.product_by_rows`, two are
     #: enough.
     min_points = 8
 
-    def __init__(self, feature_count: int, label_count: int, dtype: DTypeLike) -> None:
+    def __init__(self, feature_count: int, label_count: int, dtype: DTypeLike, width: int = 0) -> None:
         self.feature_count = feature_count
         self.label_count = label_count
         self.dtype = np.dtype(dtype)
-
-    @property
-    def no_points(self) -> Features:
-        """The features of no points."""
-        return no_points(self.feature_count, 0).features
+        #: The number of dense features.
+        self.width = width
+        #: Labels whose probabilities are not those that the calibration was fitted to, and stay, K.
+        self.uncalibrated = np.zeros(label_count, bool)
 
     @classmethod
     def from_arrays(
@@ -81,20 +79,18 @@ class Predictor(ABC):
         Names, types, shapes and values are checked.
         """
         try:
-            with ignore_overflow():
+            with ignore_overflow(), one_blas_thread():
                 if not cls.parameters_fit(settings, parameters, D, K):
                     return None
                 create: Callable[..., Predictor] = cls
                 predictor = create(settings, preprocessed, parameters, D)
-                if predictor.label_count != K:
-                    return None
-                with one_blas_thread():
-                    # Scoring no points succeeds only if the shapes of all arrays agree.
-                    points = predictor.prepare(predictor.no_points, "probability", True)
-                    shapes = [predictor.scores(points, block, "probability").shape for block in label_blocks(K)]
+                # Scoring no points succeeds only if the shapes of all arrays agree.
+                points = predictor.prepare(no_points(D, 0, predictor.width).features, "probability", True)
+                shapes = [predictor.scores(points, block, "probability").shape for block in label_blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None
-        return predictor if shapes == [(0, block.stop - block.start) for block in label_blocks(K)] else None
+        fits = predictor.label_count == K and shapes == [(0, block.stop - block.start) for block in label_blocks(K)]
+        return predictor if fits else None
 
     @classmethod
     @abstractmethod
@@ -110,23 +106,22 @@ class Predictor(ABC):
         """Return the data of a few hundred points, B×D as read, that `scores` and, if `with_std`, `std` need."""
 
     @abstractmethod
-    def scores(self, points: Prepared, labels: slice, output: str) -> NDArray[np.floating]:
-        """Return the scores of a block of labels (slice within range(K)), B×L, for points from `prepare`."""
+    def scores(self, points: Prepared, labels: Labels, output: str) -> NDArray[np.floating]:
+        """Return the scores of a block of labels (slice within range(K)), B×L, for points from `prepare`.
 
-    def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return labels of each point, B×L with L ≥ `count`, among them those of highest score; −1 is none.
-
-        None if all labels are to be scored. Otherwise `scores_of` is defined for this output.
+        If `best_labels` is defined, the labels can also be a table of some labels of each point, B×L.
         """
-        return None
-
-    def scores_of(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
-        """Return the scores of some labels of each point, B×k; labels as for `std`."""
-        raise NotImplementedError
 
     @abstractmethod
     def std(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, C-contiguous int32, B×k."""
+
+    def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+        """Return labels of each point, B×L with L ≥ `count`, among them those of highest score; −1 is none.
+
+        None if all labels are to be scored.
+        """
+        return None
 
     @abstractmethod
     def bytes_per_point(self, output: str, with_std: bool) -> int:
@@ -139,11 +134,10 @@ class Predictor(ABC):
             "train with model=mlgpf and kernel=linear"
         )
 
-    def contributions(self, features: Features, scores: Scores, contributions: Contributions) -> None:
-        """Write the contributions of the features of some points, B×D as read, to the utilities of their listed labels.
+    def contributions(self, features: Features, pairs: Pairs, count: int) -> Contributions:
+        """Return the contributions of the features of some points, B×D as read, to the utilities of pairs.
 
-        `scores` lists n labels; the scores themselves are not used. All arrays of `contributions`, which are unset, are
-        written.
+        Each pair has at most `count` supporters.
         """
         raise NotImplementedError
 
@@ -174,25 +168,17 @@ class Predictor(ABC):
         NumericalError
             If a score is not finite: features that are not weighted can be too large.
         """
-        output = output or self.default_output
-        count = features.N
-
-        def write(
-            rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
-        ) -> None:
-            for labels in label_blocks(self.label_count):
-                scores[:, labels] = self.scores(points, labels, output)
-                if std is not None:
-                    columns = np.arange(labels.start, labels.stop, dtype=np.int32)
-                    std[:, labels] = self.std(points, np.tile(columns, (len(scores), 1)), output)
-
-        scores, std = self._write_scores(write, self.filled(features), self.label_count, output, with_std)
-        scores = scores[:count]
-        std = None if std is None else std[:count]
-        finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
-        if not finite.all():
-            point, label = np.argwhere(~finite)[0]
-            raise NumericalError(f"the score of label {label} for point {point} is not finite")
+        scores = np.empty((features.N, self.label_count), self.dtype)
+        std = np.empty_like(scores) if with_std else None
+        done = 0
+        for ranked in self.top(features, None, output, with_std):
+            ranked.check_finite(done)
+            rows = slice(done, done + ranked.N)
+            done += ranked.N
+            order = ranked.labels.reshape(ranked.N, -1)
+            np.put_along_axis(scores[rows], order, ranked.scores.reshape(order.shape), axis=1)
+            if std is not None and ranked.std is not None:
+                np.put_along_axis(std[rows], order, ranked.std.reshape(order.shape), axis=1)
         return scores, std
 
     def top(
@@ -226,37 +212,75 @@ class Predictor(ABC):
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.N, chunk):
             rows = features[start : start + chunk]
-            yield self._top(self.filled(rows), k, output, with_std).rows(0, rows.N)
+            empty = features.empty_rows(max(0, self.min_points - rows.N))
+            yield self._top(Features.stack([rows, empty]) if empty.N else rows, k, output, with_std).rows(0, rows.N)
 
     def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
-        # Calibration can change the order of labels only if some keep their probabilities.
-        reorders = self.uncalibrated is not None and self.calibration is not None and output == "probability"
-        count = max(k, min(2 * k, MAX_STREAMED, self.label_count)) if reorders else k
+        is_calibrated = self.calibration is not None and output == "probability"
+        # Labels that keep their probabilities can pass those that are calibrated.
+        can_pass = is_calibrated and self.uncalibrated.any()
+        count = max(k, min(2 * k, MAX_STREAMED, self.label_count)) if can_pass else k
         labels = np.empty((features.N, count), np.int32)
+        scores = np.empty(labels.shape, self.dtype)
+        std = np.empty_like(scores) if with_std else None
 
-        def write(
-            rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
-        ) -> None:
-            select_best(self, points, output, Best(labels[rows], scores))
-            if std is not None:
-                std[:] = self.std(points, labels[rows], output)
+        def write(rows: slice) -> None:
+            points = self.prepare(features[rows], output, with_std)
+            labels[rows], scores[rows] = self._best(points, rows.stop - rows.start, count, output)
+            part_std = None if std is None else std[rows]
+            if part_std is not None:
+                part_std[:] = self.std(points, labels[rows], output)
+            if is_calibrated:
+                self._calibrate(labels[rows], scores[rows], part_std)
 
-        scores, std = self._write_scores(write, features, count, output, with_std, labels)
-        if reorders:
+        for_parts(write, features.N)
+        order = descending(scores)[:, :k]
+        ordered = [np.take_along_axis(array, order, axis=1) for array in (labels, scores, std) if array is not None]
+        return Scores.from_top(ordered[0], ordered[1], self.label_count, *ordered[2:])
+
+    def _best(self, points: Prepared, B: int, k: int, output: str) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
+        """Return the best labels of B prepared points and their scores, both B×k."""
+        K = self.label_count
+        if k > MAX_STREAMED:
+            scores = np.hstack([self.scores(points, block, output) for block in label_blocks(K)])
             order = descending(scores)[:, :k]
-            labels = np.take_along_axis(labels, order, axis=1)
-            scores = np.take_along_axis(scores, order, axis=1)
-            std = None if std is None else np.take_along_axis(std, order, axis=1)
-        return Scores.from_top(labels, scores, self.label_count, std)
+            return order, np.take_along_axis(scores, order, axis=1)
+        among = self.best_labels(points, k, output)
+        if among is None:
+            return best_of_blocks(lambda block: self.scores(points, block, output), B, K, k, self.dtype)
+        among = np.sort(among, axis=1)
+        scores = self.scores(points, np.maximum(among, 0), output)
+        scores[among < 0] = -np.inf
+        order = descending(scores)[:, :k]
+        # Too few labels are found only where scores are not finite, which the caller refuses.
+        return np.maximum(np.take_along_axis(among, order, axis=1), 0), np.take_along_axis(scores, order, axis=1)
 
-    def explain(self, features: Features, scores: Scores) -> Contributions:
+    def _calibrate(
+        self, labels: NDArray[np.int32], scores: NDArray[np.floating], std: NDArray[np.floating] | None
+    ) -> None:
+        """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place."""
+        if self.calibration is None:
+            return
+        kept = self.uncalibrated[labels]
+        # Those that stay come after the others, and have no ranks.
+        others = np.where(kept, 0, scores)
+        order = descending(others)
+        ranked = np.take_along_axis(others, order, axis=1)
+        places = np.argsort(order, axis=1)
+        calibrated = np.take_along_axis(self.calibration(ranked), places, axis=1)
+        np.copyto(scores, calibrated, where=~kept)
+        if std is not None:
+            ranked_std = self.calibration.calibrated_std(ranked, np.take_along_axis(std, order, axis=1))
+            np.copyto(std, np.take_along_axis(ranked_std, places, axis=1), where=~kept)
+
+    def explain(self, features: Features, scores: Scores, count: int = 0) -> Contributions:
         """Return which features speak for and against labels of points: `Contributions` to the mean utilities.
 
         The features, N×D, are as read; of `scores` only the labels are used. Calibration, a map of probabilities,
-        changes nothing. The result has a number and an index for each feature of the point of each pair: for many
-        points, call this method for some of them at a time. SettingsError is raised if utilities are not sums over
-        features, or features and scores are not of the same points and of this model; NumericalError if a contribution
-        is not finite.
+        changes nothing. Each pair has at most `count` training points as supporters, if the model has an index of them.
+        The result has a number and an index for each feature of the point of each pair: for many points, call this
+        method for some of them at a time. SettingsError is raised if utilities are not sums over features, or features
+        and scores are not of the same points and of this model; NumericalError if a contribution is not finite.
         """
         self.check_explainable()
         self.check(features.D)
@@ -265,88 +289,11 @@ class Predictor(ABC):
                 f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.N} points, "
                 f"and the model has {self.label_count} labels"
             )
-        contributions = Contributions.unset(features, scores, self.dtype, self.pooled, self.has_texts)
 
-        def write(rows: slice) -> None:
-            pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
-            self.contributions(features[rows], scores.rows(rows.start, rows.stop), contributions.of_pairs(pairs))
+        def explained(rows: slice) -> Contributions:
+            part = scores.rows(rows.start, rows.stop)
+            return self.contributions(features[rows], Pairs(part.indptr, part.labels), count)
 
-        for_parts(write, features.N)
+        contributions = Contributions.stack(for_parts(explained, features.N))
         contributions.check_finite(scores)
         return contributions
-
-    def supporters(self, features: Features, scores: Scores, count: int) -> list[list[Supporter]] | None:
-        """Return the training points near each point, at most `count`, that weigh most for each of its listed labels.
-
-        None if the model has no index of training points.
-        """
-        return None
-
-    def filled(self, features: Features) -> Features:
-        """Return the features of points, and of empty ones after them up to `min_points`; no points stay none."""
-        count = features.N
-        return (
-            Features.stack([features, features.empty_rows(self.min_points - count)])
-            if 0 < count < self.min_points
-            else features
-        )
-
-    def _write_scores(
-        self,
-        function: Callable[[slice, Prepared, NDArray[np.floating], NDArray[np.floating] | None], None],
-        features: Features,
-        k: int,
-        output: str,
-        with_std: bool,
-        labels: NDArray[np.int32] | None = None,
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
-        """Return scores, N×k, and their standard deviations or None, which are calibrated here.
-
-        They are of these `labels`, N×k, which the function also writes, or of all labels.
-
-        `function(rows, points, scores, std)` writes those of a few hundred prepared points at a time, on all cores.
-        """
-        scores = np.empty((features.N, k), self.dtype)
-        std = np.empty_like(scores) if with_std else None
-
-        def write(rows: slice) -> None:
-            part_scores = scores[rows]
-            part_std = None if std is None else std[rows]
-            function(rows, self.prepare(features[rows], output, with_std), part_scores, part_std)
-            if self.calibration and output == "probability":
-                kept = self.uncalibrated
-                if kept is not None and labels is not None:
-                    kept = kept[labels[rows]]
-                _calibrate(self.calibration, part_scores, part_std, kept)
-
-        for_parts(write, features.N)
-        return scores, std
-
-
-def _calibrate(
-    calibration: Calibration,
-    scores: NDArray[np.floating],
-    std: NDArray[np.floating] | None,
-    kept: NDArray[np.bool_] | None = None,
-) -> None:
-    """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place.
-
-    Those that are `kept`, k or B×k, stay as they are, and have no ranks.
-    """
-    size = max(1, CALIBRATED // scores.shape[1])
-    before = None if kept is None else (scores.copy(), None if std is None else std.copy())
-    if kept is not None:
-        # After the others.
-        np.copyto(scores, 0, where=kept)
-    for start in range(0, len(scores), size):
-        rows = slice(start, start + size)
-        order = descending(scores[rows])
-        ranked = np.take_along_axis(scores[rows], order, axis=1)
-        np.put_along_axis(scores[rows], order, calibration(ranked), axis=1)
-        if std is not None:
-            ranked_std = np.take_along_axis(std[rows], order, axis=1)
-            np.put_along_axis(std[rows], order, calibration.calibrated_std(ranked, ranked_std), axis=1)
-    if kept is not None and before is not None:
-        np.copyto(scores, before[0], where=kept)
-        if std is not None and before[1] is not None:
-            np.copyto(std, before[1], where=kept)

@@ -1,14 +1,32 @@
 """Select the labels of highest score from scores that arrive a block of labels at a time."""
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.prediction.parts import label_blocks
 
-__all__ = ["update_top_k"]
+__all__ = ["best_of_blocks", "descending", "update_top_k"]
 
 #: Scores that are compared with the k-th best together.
 CHUNK = 64
+
+
+def descending(scores: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Return the order of the labels of each point, B×k: best first, equal scores by label."""
+    return np.argsort(-scores, axis=1, kind="stable")
+
+
+def best_of_blocks(
+    scores: Callable[[slice], NDArray[np.floating]], B: int, K: int, k: int, dtype: DTypeLike
+) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
+    """Return the k best of K labels of B points and their scores, both B×k, given the scores of a block of labels."""
+    labels, best = np.empty((B, k), np.int32), np.empty((B, k), dtype)
+    for block in label_blocks(K):
+        update_top_k(scores(block), block.start, labels, best)
+    return labels, best
 
 
 @compiled

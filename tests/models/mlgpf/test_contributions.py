@@ -44,15 +44,12 @@ ALL = Scores.from_top(np.tile(np.arange(K, dtype=np.int32), (N, 1)), np.zeros((N
 
 def dense(found):
     """Return the contributions to the utilities of all labels, N×K×D."""
-    values = np.zeros((N * K, D))
-    values[np.repeat(np.arange(N * K), np.diff(found.indptr)), found.features] = found.values
-    return values.reshape(N, K, D)
+    return found.features.toarray().reshape(N, K, D)
 
 
 def sums(found):
     """Return the sum of the contributions to each pair and its rest, n."""
-    pairs = np.repeat(np.arange(len(found.rest)), np.diff(found.indptr))
-    return np.bincount(pairs, found.values, len(found.rest)) + found.rest
+    return found.features.sum(axis=1) + sum(found.rest.values())
 
 
 def assert_sums_are_utilities(predictor, scores, **tolerance):
@@ -65,7 +62,7 @@ def assert_sums_are_utilities(predictor, scores, **tolerance):
 def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, own):
     for dtype, tolerance in ("float64", 1e-10), ("float32", 1e-4):
         predictor = open_predictor(made(tmp_path / dtype, posterior, kind, own, dtype=dtype))
-        assert predictor.explain(NEW, ALL).values.dtype == dtype
+        assert predictor.explain(NEW, ALL).features.dtype == dtype
         for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
             assert_sums_are_utilities(predictor, scores, rtol=tolerance, atol=tolerance)
 
@@ -81,4 +78,4 @@ def test_contributions_are_weighted_features_times_the_utilities_of_single_featu
     # Points are weighted in single precision.
     expected = weighted()[:, None, :] * slopes.T
     np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(found.rest, np.tile(bias, N))
+    np.testing.assert_array_equal(found.rest["bias"], np.tile(bias, N))

@@ -120,7 +120,7 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, own, k, output,
     order = np.argsort(-values, axis=1)[:, :kept]
     # Labels in blocks, the last one smaller; then a sort of all labels.
     for few in (64, 0):
-        monkeypatch.setattr("xmlgp.prediction.selection.MAX_STREAMED", few)
+        monkeypatch.setattr("xmlgp.prediction.predictor.MAX_STREAMED", few)
         monkeypatch.setattr(module, "LABELS", 3)
         pieces = list(predictor.top(NEW, k, output, with_std, memory))
         assert len(pieces) == (1 if memory else N)

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from xmlgp.data.features import Features
 from xmlgp.features.pipeline import Preprocessed
+from xmlgp.gp.expectations import expected_sigmoid
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.models.gpc.model import PARAMETER_NAMES, POSTERIOR, Predictive
 from xmlgp.models.gpc.settings import GPCSettings
-from xmlgp.prediction.logistic import logistic_scores, logistic_std
+from xmlgp.prediction.logistic import logistic_std
 from xmlgp.prediction.predictor import Predictor
 
 __all__ = ["GPCPredictor"]
@@ -63,7 +64,8 @@ class GPCPredictor(Predictor):
 
     def scores(self, points: Moments, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
-        return logistic_scores(*points, output, self._nodes)[:, labels]
+        scores = points.mean if output == "utility" else expected_sigmoid(*points, self._nodes)
+        return scores[:, labels]
 
     def std(self, points: Moments, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""

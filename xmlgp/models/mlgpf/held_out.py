@@ -14,10 +14,10 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
 from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
 from xmlgp.models.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
-from xmlgp.neighbours.choice import DEFAULT, choose, choose_texts
+from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts
 from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
-from xmlgp.neighbours.label_texts import TextEvidence, default_fit, text_parameters
-from xmlgp.neighbours.predictions import EXACT_LABELS, NeighbourPredictions, Neighbours, scaled_words
+from xmlgp.neighbours.label_texts import TextTerm, default_fit, text_parameters
+from xmlgp.neighbours.predictions import EXACT_LABELS, Neighbours, NeighbourTerm, scaled_words
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.runtime.errors import NumericalError
 from xmlgp.runtime.random_streams import Stream, random_stream
@@ -183,7 +183,7 @@ class HeldOutChoices(HeldOutStage):
         with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
             if self._has_neighbours:
                 neighbours = self._neighbours(self._trained, parameters)
-                neighbours = neighbours._replace(choices=self._choose(parameters, neighbours))
+                neighbours = neighbours._replace(choices=choose(*self._judged(parameters, neighbours)))
                 self._choices[:] = neighbours.choices.values()
                 parameters = parameters | label_counts(self._seen_labels) | neighbours.parameters()
                 self._recall[:] = 1, self._measured_recall(parameters)
@@ -210,29 +210,29 @@ class HeldOutChoices(HeldOutStage):
         found.eliminate_zeros()
         return float(are_true(exact, found.astype(bool)).mean())
 
-    def _choose(self, parameters: Parameters, neighbours: Neighbours) -> Choices:
-        """Return the choices of highest precision, given a model without neighbours, and the training points."""
+    def _judged(self, parameters: Parameters, neighbours: Neighbours) -> tuple[NeighbourTerm, HeldOutPoints]:
+        """Return what choices are made with, given a model without them, and the training points."""
         counts = label_counts(self._seen_labels)[COUNTED]
-        predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
         predictor = self._predictor(parameters)
         ranked = [np.empty((self._features.N, 0), np.int32)]
-        if self._labels.shape[1] * self._features.N <= MOST_RANKED:
+        if predictor.pooled or self._labels.shape[1] * self._features.N <= MOST_RANKED:
             ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
-        points = self._problem.preprocessed.weigh(self._features)
-        moments = functools.partial(predictor.moments_of, self._features)
-        return choose(predictions, points, self._labels, np.concatenate(ranked), moments, counts)
+        points = HeldOutPoints(
+            self._problem.preprocessed.weigh(self._features),
+            self._labels,
+            np.concatenate(ranked),
+            functools.partial(predictor.moments, self._features),
+            counts,
+            len(self._trained),
+        )
+        return NeighbourTerm(neighbours, word_scales(parameters, self._features.D), counts), points
 
     def _choose_texts(self, parameters: Parameters, neighbours: Neighbours) -> NDArray[np.float64]:
         """Return what is chosen for the texts of labels, given a model without them, and the training points."""
-        counts = parameters[COUNTED]
-        predictions = NeighbourPredictions(neighbours, word_scales(parameters, self._features.D), counts)
-        predictor = self._predictor(parameters)
-        ranked = [block.labels.reshape(block.N, -1) for block in predictor.top(self._features, CANDIDATES)]
-        points = self._problem.preprocessed.weigh(self._features)
-        moments = functools.partial(predictor.moments_of, self._features)
+        term, points = self._judged(parameters, neighbours)
         # As if all had points, since held-out points choose the weight of those that have.
-        texts = TextEvidence(self._texts(neighbours), np.maximum(counts, 1))
-        return choose_texts(texts, predictions, points, self._labels, np.concatenate(ranked), moments, counts)
+        texts = TextTerm(self._texts(neighbours), np.maximum(points.counts, 1))
+        return choose_texts(texts, term, points)
 
     def _texts(self, neighbours: Neighbours) -> Parameters:
         """Return the texts of labels by parameter name; none if there are none."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Features
 from xmlgp.features.inputs import Inputs
-from xmlgp.gp.expectations import approximate_log_odds
+from xmlgp.gp.expectations import approximate_log_odds, expected_sigmoid
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp
@@ -19,35 +19,24 @@ from xmlgp.gp.weight_space import PRIOR
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
 from xmlgp.models.mlgpf.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
-from xmlgp.models.mlgpf.label_weights.utilities import Batch, UtilityMoments
+from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities, prepare_points
 from xmlgp.models.mlgpf.method import Parameters, load_method
-from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextEvidence, elements_of_pairs
-from xmlgp.neighbours.predictions import (
-    DENSE,
-    NEIGHBOURS,
-    NeighbourPredictions,
-    Neighbours,
-    Predicted,
-    labels_of_rows,
-    united,
-)
+from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextTerm
+from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm, labels_of_rows, united
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
-from xmlgp.prediction.logistic import logistic_scores, logistic_std
+from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.logistic import logistic_std
 from xmlgp.prediction.parts import for_parts
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.prediction.selection import Best
+from xmlgp.prediction.terms import Pairs, Prepared, Utilities
+from xmlgp.prediction.top_k import best_of_blocks
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import COUNTS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from xmlgp.data.features import Features
     from xmlgp.features.pipeline import Preprocessed
     from xmlgp.models.mlgpf.settings import MLGPFSettings
-    from xmlgp.prediction.contributions import Contributions, Supporter
-    from xmlgp.prediction.scores_file import Scores
 
 __all__ = ["MLGPFPredictor", "word_scales"]
 
@@ -81,8 +70,13 @@ class MLGPFPredictor(Predictor):
     ) -> None:
         #: D and K in training; the features and labels after these are known to neighbours alone.
         self._trained = _sizes_of_training(parameters, feature_count)
-        neighbours = Neighbours.of(parameters, feature_count, len(parameters.get(COUNTED, parameters["bias"])))
-        super().__init__(feature_count, neighbours.labels.shape[1] if neighbours else self._trained.K, settings.dtype)
+        label_count = len(parameters.get(COUNTED, parameters["bias"]))
+        neighbours = Neighbours.of(parameters, feature_count, label_count)
+        self._neighbours = neighbours and NeighbourTerm(
+            neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
+        )
+        width = self._neighbours.width if self._neighbours else 0
+        super().__init__(feature_count, label_count if neighbours else self._trained.K, settings.dtype, width)
         self.default_output = settings.ranking
         self._kernel = settings.kernel
         if "inducing" not in parameters:
@@ -92,33 +86,38 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = load_method(settings).predict(parameters)
-        self._neighbours = neighbours and NeighbourPredictions(
-            neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
-        )
+            #: The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear.
+            self._map = self._latent.weights()
+            if self._map is not None and preprocessed.basis is not None:
+                self._map = dense.product(preprocessed.basis.T, self._map)
         self.pooled = neighbours is not None
-        self.has_texts = LABEL_TEXTS.is_in(parameters)
-        self._texts = TextEvidence(parameters, parameters[COUNTED]) if self.has_texts else None
-        if self._texts and self._texts.texts_only.any():
+        self._texts = TextTerm(parameters, parameters[COUNTED]) if LABEL_TEXTS.is_in(parameters) else None
+        if self._texts:
             self.uncalibrated = self._texts.texts_only
         #: Nodes of the quadrature of E σ(f).
         self.nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
+        self._linear = self._linear_utilities()
+        others = [term for term in (self._neighbours, self._texts) if term]
+        self._utilities = self._linear._replace(terms=[*self._linear.terms, *others])
 
-    @functools.cached_property
-    def _utilities(self) -> UtilityMoments:
-        # Arranging label weights takes time, and not all need predictions.
+    def _linear_utilities(self) -> Utilities:
+        """Return Φ h + b + W x; labels that training does not know have a bias by their frequency, and nothing else."""
         loadings, bias = (self._parameters[name] for name in FACTORS.arrays)
         weights = LabelWeights.of(self._parameters)
+        latent_weights = self._map
+        if latent_weights is not None and self.feature_count > self._trained.D:
+            latent_weights = np.pad(latent_weights, [(0, self.feature_count - self._trained.D), (0, 0)])
         more = self.label_count - self._trained.K
-        if more:
-            loadings = np.vstack([loadings, np.zeros((more, loadings.shape[1]), loadings.dtype)])
+        if more and self._neighbours:
+            loadings = np.pad(loadings, [(0, more), (0, 0)])
             counts = self._parameters[COUNTED][-more:]
-            N = self._neighbours.point_count if self._neighbours else 0
+            N = self._neighbours.point_count
             bias = np.append(bias, np.log((counts + 0.5) / (N - counts + 0.5)).astype(bias.dtype))
             if weights is not None:
-                weights = weights._replace(indptr=np.append(weights.indptr, np.repeat(weights.indptr[-1], more)))
-        return UtilityMoments(loadings, bias, weights)
+                weights = weights._replace(indptr=np.pad(weights.indptr, (0, more), mode="edge"))
+        return linear_utilities(loadings, bias, weights, latent_weights)
 
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
@@ -140,13 +139,8 @@ class MLGPFPredictor(Predictor):
         fits &= NEIGHBOURS.is_in(parameters) or not LABEL_TEXTS.is_in(parameters)
         return fits and arrays_fit(trained, groups, sizes._asdict()) and arrays_fit(known, of_points, {"D": D, "K": K})
 
-    @property
-    def no_points(self) -> Features:
-        """The features of no points; see `Predictor`."""
-        return no_points(self.feature_count, 0, self._neighbours.width if self._neighbours else 0).features
-
-    def prepare(self, features: Features, output: str, with_std: bool) -> _Prepared:
-        """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
+    def prepare(self, features: Features, output: str, with_std: bool) -> Prepared:
+        """Return the moments of the latent functions, and the inputs of the other terms; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         trained = self._trained_features(weighted)
         if with_std or output != "utility":
@@ -154,43 +148,45 @@ class MLGPFPredictor(Predictor):
         else:
             # Utilities alone need no variance.
             moments = Moments(self._latent_mean(trained), None)  # type: ignore[arg-type]
-        batch = self._utilities.batch(moments, trained.sparse)
-        predicted = self._neighbours.predict(weighted) if self._neighbours else None
-        texts = None
-        if self._texts and predicted:
-            texts = self._texts.log_odds(self._texts.evidence(trained.sparse, predicted.shares))
-        return _Prepared(batch, predicted, texts)
+        linear = prepare_points(self._linear, moments, trained.sparse)
+        return linear._replace(of_terms=[*linear.of_terms, *self._others(weighted, trained)])
 
-    def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
-        """Return the scores of a block of labels, B×L; see `Predictor`."""
-        return logistic_scores(*self._moments(points, labels, output), output, self.nodes)
+    def _others(self, weighted: Features, trained: Features) -> Iterator[Any]:
+        """Yield what neighbours and texts say at weighted points, given also without the features of later points."""
+        if self._neighbours:
+            predicted = self._neighbours.predict(weighted)
+            yield predicted
+            if self._texts:
+                yield self._texts.predict(trained.sparse, predicted.shares)
 
-    def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+    def scores(self, points: Prepared, labels: slice | NDArray[np.int32], output: str) -> NDArray[np.floating]:
+        """Return the scores of a block of labels, or of some labels of each point, B×L; see `Predictor`."""
+        if output == "utility":
+            return self._utilities.means(points, labels)
+        return expected_sigmoid(*self._utilities.moments(points, labels), self.nodes)
+
+    def std(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
+        """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
+        return logistic_std(*self._utilities.moments(points, labels), output, self.nodes)
+
+    def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
         """Return the labels of the nearest training points and the most frequent ones; see `Predictor`.
 
         Where these are not enough, return those of the highest approximate probability.
         """
-        if self._neighbours is not None and points.predicted is not None:
-            best = self._neighbours.best_labels(points.predicted, count)
+        if self._neighbours:
+            predicted, *said = points.of_terms[len(self._linear.terms) :]
+            best = self._neighbours.best_labels(predicted, count)
             if best is not None:
-                return best if points.texts is None else united(best, labels_of_rows(points.texts))
+                return united(best, labels_of_rows(said[0].log_odds)) if said else best
         most = CANDIDATES * (count + 4)
         if output == "utility" or most >= self.label_count:
             return None
 
         def log_odds(labels: slice) -> NDArray[np.floating]:
-            mean, variance = self._moments(points, labels, output)
-            return approximate_log_odds(mean, 0.0 if variance is None else variance)
+            return approximate_log_odds(*self._utilities.moments(points, labels))
 
-        return Best.of_all(log_odds, len(points.batch.latent.mean), self.label_count, most, self.dtype).labels
-
-    def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
-        """Return the scores of some labels of each point, B×k; see `Predictor`."""
-        return logistic_scores(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)
-
-    def std(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
-        """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        return logistic_std(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)
+        return best_of_blocks(log_odds, points.size, self.label_count, most, self.dtype)[0]
 
     def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""
@@ -200,82 +196,27 @@ class MLGPFPredictor(Predictor):
                 "so that utilities are not sums over features; train with kernel=linear"
             )
 
-    def contributions(self, features: Features, scores: Scores, contributions: Contributions) -> None:
-        """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
-        latent_map = self._map
-        if latent_map is None:
-            super().contributions(features, scores, contributions)
-            return
+    def contributions(self, features: Features, pairs: Pairs, count: int) -> Contributions:
+        """Return the contributions of features to the utilities of pairs; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
-        indptr = scores.indptr
-        labels = scores.labels
-        contributions.bias[:] = self._utilities.bias[labels]
-        if self.feature_count > self._trained.D:
-            latent_map = np.pad(latent_map, [(0, self.feature_count - self._trained.D), (0, 0)])
-        self._utilities.contributions(weighted.sparse, latent_map, indptr, labels, contributions.values)
-        if self._neighbours and contributions.neighbours is not None:
-            predicted = self._neighbours.predict(weighted)
-            shares = 1 - self._neighbours.weights(predicted, indptr, labels)
-            np.multiply(contributions.bias, shares, out=contributions.bias)
-            of_values = np.repeat(shares, np.diff(contributions.indptr))
-            np.multiply(contributions.values, of_values, out=contributions.values)
-            # Pooled with zero, this is what the regression adds.
-            self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
-            if self._texts and contributions.texts is not None and contributions.text is not None:
-                evidence = self._texts.evidence(self._trained_features(weighted).sparse, predicted.shares)
-                contributions.text[:] = elements_of_pairs(evidence.texts, indptr, labels) - 1
-                contributions.texts[:] = elements_of_pairs(self._texts.log_odds(evidence), indptr, labels)
-                # Nothing else says anything of a label without points.
-                only = self._texts.texts_only[labels]
-                contributions.bias[only] = self._texts.fit[-2]
-                contributions.neighbours[only] = 0
-                contributions.values[np.repeat(only, np.diff(contributions.indptr))] = 0
+        inputs = list(self._others(weighted, self._trained_features(weighted)))
+        # The linear terms need no moments.
+        points = Prepared(features.N, [None] * len(self._linear.terms) + inputs)
+        contributions = self._utilities.explain(points, pairs, weighted.sparse)
+        if self._neighbours:
+            contributions.supporters = self._neighbours.supporters(inputs[0], pairs, weighted.sparse, count)
+        return contributions
 
-    def supporters(self, features: Features, scores: Scores, count: int) -> list[list[Supporter]] | None:
-        """Return the nearest training points that weigh most for each label; see `Predictor`."""
-        if self._neighbours is None:
-            return None
-        return self._neighbours.supporters(self._preprocessed.weigh(features), scores.indptr, scores.labels, count)
-
-    def _moments(
-        self, points: _Prepared, labels: slice, output: str
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
-        """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
-        mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
-        if self._neighbours and points.predicted is not None:
-            self._neighbours.pool(points.predicted, labels, mean, variance)
-        if self._texts and points.texts is not None:
-            self._texts.add(points.texts[:, labels].toarray(), labels, mean, variance)
-        return mean, variance
-
-    def moments_of(
+    def moments(
         self, features: Features, labels: NDArray[np.int32]
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return mean and variance of the utilities of some labels of each point, B×L, as B·L elements."""
-        mean, variance = np.empty((2, *labels.shape), self.dtype)
+        """Return mean and variance of the utilities of some labels of each point, B×L, given the labels, B×L."""
 
-        def write(rows: slice) -> None:
-            points = self.prepare(features[rows], "probability", False)
-            part = mean[rows].shape
-            mean[rows], variance[rows] = (
-                values.reshape(part) for values in self.pair_moments(points, np.ascontiguousarray(labels[rows]))
-            )
+        def part(rows: slice) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+            return self._utilities.moments(self.prepare(features[rows], "probability", False), labels[rows])
 
-        for_parts(write, features.N)
-        return mean.ravel(), variance.ravel()
-
-    def pair_moments(
-        self, points: _Prepared, labels: NDArray[np.int32]
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return mean and variance of the utilities of some labels of each point, B·k."""
-        mean, variance = self._utilities.pair_moments(points.batch, labels)
-        indptr = np.arange(0, labels.size + 1, labels.shape[1])
-        if self._neighbours and points.predicted is not None:
-            self._neighbours.pool_pairs(points.predicted, indptr, labels.ravel(), mean, variance)
-        if self._texts and points.texts is not None:
-            log_odds = elements_of_pairs(points.texts, indptr, labels.ravel())
-            self._texts.add(log_odds, labels.ravel(), mean, variance)
-        return mean, variance
+        mean, variance = zip(*for_parts(part, features.N), strict=True)
+        return np.concatenate(mean), np.concatenate(variance)
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the memory that scoring takes per point; see `Predictor`."""
@@ -292,15 +233,6 @@ class MLGPFPredictor(Predictor):
             numbers += Q + 2 * M * (1 if shared else P)
         return int(numbers * 8)
 
-    @functools.cached_property
-    def _map(self) -> NDArray[np.floating] | None:
-        """The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear."""
-        with single_thread(), one_blas_thread():
-            mapped = self._latent.weights()
-            if mapped is None or self._preprocessed.basis is None:
-                return mapped
-            return dense.product(self._preprocessed.basis.T, mapped)
-
     def _trained_features(self, weighted: Features) -> Features:
         """Return the features that training knew."""
         count = self._trained.D
@@ -315,14 +247,6 @@ class MLGPFPredictor(Predictor):
         if self._map is None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.sparse.astype(self.dtype, copy=False), self._map)
-
-
-class _Prepared(NamedTuple):
-    """The terms of the utilities of B points; None without neighbours, or without texts of labels."""
-
-    batch: Batch
-    predicted: Predicted | None
-    texts: csr_array | None
 
 
 class _Sizes(NamedTuple):

@@ -25,12 +25,13 @@ from xmlgp.models.mlgpf.label_weights.pairs import (
 from xmlgp.models.mlgpf.label_weights.pattern import used_by_default
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights, initial_label_weights, prior_scales
 from xmlgp.models.mlgpf.label_weights.updates import update_label_weights
-from xmlgp.models.mlgpf.label_weights.utilities import UtilityMoments
+from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities
 from xmlgp.models.mlgpf.method import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import word_scales
 from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
 from xmlgp.neighbours.predictions import labels_of_points, scaled_words
 from xmlgp.neighbours.search import PointIndex, build_index, nearest
+from xmlgp.prediction.terms import Utilities
 from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Inference
 
@@ -162,11 +163,11 @@ class _ShortlistTask(NamedTuple):
     length: int
     nearby: PointIndex | None
 
-    def opened(self) -> tuple[_ShortlistTask, UtilityMoments]:
-        return self, UtilityMoments(self.factors.loadings, self.factors.bias, self.weights)
+    def opened(self) -> tuple[_ShortlistTask, Utilities]:
+        return self, linear_utilities(self.factors.loadings, self.factors.bias, self.weights)
 
 
-def _shortlists(shared: tuple[_ShortlistTask, UtilityMoments], rows: slice | NDArray[np.int64]) -> NDArray[np.int32]:
+def _shortlists(shared: tuple[_ShortlistTask, Utilities], rows: slice | NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the shortlists of some points, B×S."""
     task, utilities = shared
     features, latent, _, _ = task.factors

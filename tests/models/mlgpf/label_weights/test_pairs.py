@@ -13,7 +13,7 @@ from xmlgp.models.mlgpf.label_weights.pairs import (
     stratified_pairs,
 )
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights
-from xmlgp.models.mlgpf.label_weights.utilities import UtilityMoments
+from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities
 
 N, D, K, P, S = 40, 8, 12, 3, 4
 
@@ -49,7 +49,7 @@ def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, w
     if not weighted:
         weights = np.zeros_like(weights)
     dense = utilities_of(latent, features, loadings, bias, weights)
-    utilities = UtilityMoments(loadings, bias, label_weights(weights) if weighted else None)
+    utilities = linear_utilities(loadings, bias, label_weights(weights) if weighted else None)
     some = slice(10, 30)
     out = shortlist_negatives(utilities, latent[some], sp.csr_array(features[some]), sp.csr_array(labels[some]), S)
     dense[labels] = -np.inf
@@ -62,7 +62,7 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
     latent, features, loadings, bias, weights, labels = problem
     labels[:3] = True
     labels[1, 4] = labels[2, [3, 9]] = False
-    utilities = UtilityMoments(loadings, bias, label_weights(weights))
+    utilities = linear_utilities(loadings, bias, label_weights(weights))
     out = shortlist_negatives(utilities, latent, sp.csr_array(features), sp.csr_array(labels), S)
     assert [row[row >= 0].tolist() for row in out[:2]] == [[], [4]]
     assert set(out[2, :2]) == {3, 9}

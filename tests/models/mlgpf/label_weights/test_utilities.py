@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from xmlgp.gp.likelihood import Moments
 from xmlgp.models.mlgpf.label_weights import utilities as module
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights
-from xmlgp.models.mlgpf.label_weights.utilities import UtilityMoments
+from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities, prepare_points
+from xmlgp.prediction.terms import Pairs, Prepared
 
 B, D, K, P = 9, 11, 40, 3
 
@@ -39,26 +40,29 @@ def problem(request):
 def test_moments_agree_with_dense_products(problem, width):
     latent, features, loadings, bias, weights, without, expected = problem
     for own, moments in (weights, expected), (None, without):
-        utilities = UtilityMoments(loadings, bias, own)
-        batch = utilities.batch(latent, features)
+        utilities = linear_utilities(loadings, bias, own)
+        points = prepare_points(utilities, latent, features)
         blocks = [slice(start, min(start + width, K)) for start in range(0, K, width)]
         # Ascending, descending, and with gaps.
         for block in blocks + blocks[::-1] + blocks[::2]:
-            for found, dense in zip(utilities.moments(batch, block), moments, strict=True):
+            for found, dense in zip(utilities.moments(points, block), moments, strict=True):
                 np.testing.assert_allclose(found, dense[:, block], rtol=1e-10)
+            np.testing.assert_allclose(utilities.means(points, block), moments[0][:, block], rtol=1e-10)
 
 
 @pytest.mark.parametrize("ratio", [0, 2, 1000])
 def test_moments_of_pairs_agree_with_those_of_all_labels(problem, monkeypatch, ratio):
-    monkeypatch.setattr(module, "PLACES_RATIO", ratio)
+    monkeypatch.setattr(module, "PLACED", ratio)
     latent, features, loadings, bias, weights, without, expected = problem
     pairs = np.random.default_rng(1).integers(0, K, (B, 4)).astype(np.int32)
     pairs[:, :2] = 0, 1
     for own, moments in (weights, expected), (None, without):
-        utilities = UtilityMoments(loadings, bias, own)
-        found = utilities.pair_moments(utilities.batch(latent, features), pairs)
-        for values, dense in zip(found, moments, strict=True):
-            np.testing.assert_allclose(values.reshape(pairs.shape), np.take_along_axis(dense, pairs, 1), rtol=1e-10)
+        utilities = linear_utilities(loadings, bias, own)
+        points = prepare_points(utilities, latent, features)
+        expected_moments = [np.take_along_axis(dense, pairs, 1) for dense in moments]
+        for values, dense in zip(utilities.moments(points, pairs), expected_moments, strict=True):
+            np.testing.assert_allclose(values, dense, rtol=1e-10)
+        np.testing.assert_allclose(utilities.means(points, pairs), expected_moments[0], rtol=1e-10)
 
 
 def test_contributions_agree_with_dense_products(problem):
@@ -68,12 +72,13 @@ def test_contributions_agree_with_dense_products(problem):
     own = sp.csr_array((weights.mean, weights.features, weights.indptr), (K, D)).toarray()
     pairs = np.stack([random.permutation(K)[:6] for _ in range(B)]).astype(np.int32)
     for given, slopes in (None, loadings @ latent_weights.T), (weights, loadings @ latent_weights.T + own):
-        values = np.empty(6 * features.nnz)
-        indptr = np.arange(0, 6 * B + 1, 6)
-        UtilityMoments(loadings, bias, given).contributions(features, latent_weights, indptr, pairs.ravel(), values)
+        utilities = linear_utilities(loadings, bias, given, latent_weights)
+        points = Prepared(B, [None] * len(utilities.terms))
+        found = utilities.explain(points, Pairs.from_table(pairs), features)
+        np.testing.assert_array_equal(found.rest["bias"], bias[pairs.ravel()])
         expected = [
             slopes[k, features.indices[start:stop]] * features.data[start:stop]
             for start, stop, labels in zip(features.indptr, features.indptr[1:], pairs, strict=False)
             for k in labels
         ]
-        np.testing.assert_allclose(values, np.concatenate(expected), rtol=1e-10)
+        np.testing.assert_allclose(found.features.data, np.concatenate(expected), rtol=1e-10)

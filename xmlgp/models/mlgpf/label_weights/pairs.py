@@ -19,7 +19,8 @@ from scipy.sparse import csr_array
 from xmlgp.gp.likelihood import Moments, pairwise_products
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
-from xmlgp.models.mlgpf.label_weights.utilities import Batch, UtilityMoments
+from xmlgp.models.mlgpf.label_weights.utilities import prepare_points
+from xmlgp.prediction.terms import Prepared, Utilities
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
 
@@ -112,7 +113,7 @@ def sample_size(K: int) -> int:
 
 
 def shortlist_negatives(
-    utilities: UtilityMoments,
+    utilities: Utilities,
     latent: NDArray[Any],
     features: csr_array,
     positives: csr_array,
@@ -132,14 +133,14 @@ def shortlist_negatives(
         for begin in range(start, stop, ROWS):
             rows = slice(begin, min(begin + ROWS, stop))
             means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
-            batch = utilities.batch(means_only, features[rows])
+            points = prepare_points(utilities, means_only, features[rows])
             hidden = positives[rows]
             if among is not None:
-                shortlists[rows] = _best_among(utilities, batch, hidden, among[rows], length)
+                shortlists[rows] = _best_among(utilities, points, hidden, among[rows], length)
                 continue
             best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
-                means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
+                means = utilities.means(points, slice(first, min(first + TILE, K)))
                 _hide(first, hidden.indptr, hidden.indices, means)
                 update_top_k(means, first, shortlists[rows], best)
             shortlists[rows][best <= LOWEST] = -1
@@ -149,14 +150,13 @@ def shortlist_negatives(
 
 
 def _best_among(
-    utilities: UtilityMoments, batch: Batch, positives: csr_array, among: NDArray[np.int32], length: int
+    utilities: Utilities, prepared: Prepared, positives: csr_array, among: NDArray[np.int32], length: int
 ) -> NDArray[np.int32]:
     """Return the negatives of highest utility among some labels, B×S."""
     B, K = positives.shape
     points = np.repeat(np.arange(B), np.diff(positives.indptr))
     is_hidden = np.isin(np.arange(B)[:, None] * K + among, points * K + positives.indices) | (among < 0)
-    means, _ = utilities.pair_moments(batch, np.maximum(among, 0))
-    means = np.where(is_hidden, LOWEST, means.reshape(among.shape))
+    means = np.where(is_hidden, LOWEST, utilities.means(prepared, np.maximum(among, 0)))
     order = np.argsort(-means, axis=1, kind="stable")[:, :length]
     best = np.full((B, length), -1, np.int32)
     hidden = np.take_along_axis(is_hidden, order, axis=1)
