@@ -8,7 +8,7 @@ import pytest
 from tests.grids import each_value
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.training.optimisers import GRAIN, LEAST_UNIT, OPTIMISERS
+from xmlgp.training.optimisers import BLOCK, LEAST_UNIT, OPTIMISERS
 
 
 def adam(start, gradients, rates):
@@ -100,7 +100,7 @@ def test_relative_steps_of_adadelta_are_those_of_the_paper():
 
 @PAPERS
 def test_the_last_element_of_a_large_array_is_updated(name, paper):
-    value = np.zeros((4 * GRAIN + 1,), np.float32)
+    value = np.zeros((4 * BLOCK + 1,), np.float32)
     run(OPTIMISERS[name]({"x": value}), value, [np.ones_like(value)], [0.5])
     np.testing.assert_allclose(value, paper(0.0, [1.0], [0.5]), rtol=1e-5)
 
