@@ -1,42 +1,22 @@
-"""Cholesky factors by the LAPACK routines of SciPy, called without the global interpreter lock.
+"""Cholesky factors, their inverses and solutions, with jitter, from NumPy and SciPy.
 
-SciPy's Python wrappers have the same speed and results, but hold the lock: factorising 3,000 rows stops all other
-threads for 0.68 of 0.69 seconds. NumPy's functions release it, but have no inverse by a factor: factor and inverse take
-twice as long for 100 rows, 2.5 to 6 times as long for 200 to 1,000, and their last digits differ.
-
-Matrices are in C order. Fortran sees their transposes, so its upper triangle is the lower triangle here.
+NumPy's factorisation releases the global interpreter lock, so that several threads factorise at the same time. Routines
+of LAPACK in place of both functions take half to three quarters of the time, which is a tenth of a training step.
 """
 
-import ctypes
-import functools
-from collections.abc import Callable
-
 import numpy as np
-import scipy.linalg  # noqa: F401 -- loads its BLAS, before that is limited to one thread
-from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.errors import NumericalError
 
-__all__ = [
-    "Factorised",
-    "add_jitter",
-    "factorise",
-    "factorise_lower",
-    "invert_lower",
-    "jitter_backward",
-    "solve_factorised",
-]
+__all__ = ["Factorised", "add_jitter", "factor_of", "factorise", "inverse_lower", "jitter_backward", "solve_factorised"]
 
 #: Multiples of the mean diagonal that are added, one after the other, until the factorisation succeeds.
 JITTERS = (0.0, 1e-6, 1e-4, 1e-2)
 
 #: The multiple that `add_jitter` adds, so that K_Z has an inverse in the given precision.
 JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
-
-#: The first letter of a LAPACK routine.
-PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
 class Factorised:
@@ -45,9 +25,9 @@ class Factorised:
     def __init__(self, factor: NDArray[np.floating]) -> None:
         self.factor = factor
         self.log_determinant = 2 * float(np.log(np.diagonal(factor)).sum(dtype=np.float64))
-        self.inverse = factor.copy()
-        _call("potri", self.inverse, b"U", len(factor), self.inverse, max(1, len(factor)))
-        _mirror_lower(self.inverse)
+        root = inverse_lower(factor)
+        # NumPy recognises the symmetric product and computes half of it.
+        self.inverse: NDArray[np.floating] = root.T @ root
 
 
 def factorise(matrix: NDArray[np.floating], name: str) -> Factorised:
@@ -64,8 +44,8 @@ def factorise(matrix: NDArray[np.floating], name: str) -> Factorised:
     for jitter in JITTERS:
         diagonal += matrix.dtype.type((jitter - added) * scale)
         added = jitter
-        factor = np.tril(matrix)
-        if factorise_lower(factor):
+        factor = factor_of(matrix)
+        if factor is not None:
             return Factorised(factor)
     raise NumericalError(f"{name} is not positive definite, even with {JITTERS[-1]:g} of its mean diagonal added")
 
@@ -87,59 +67,29 @@ def jitter_backward(d_jittered: NDArray[np.floating]) -> None:
     diagonal += jitter * np.trace(d_jittered) / len(d_jittered)
 
 
-@functools.cache
-def _routine(name: str, dtype: np.dtype[np.floating], arguments: int) -> Callable[..., None]:
-    """Return the LAPACK routine of SciPy's Cython interface for a dtype as a function of addresses."""
-    address = get_cython_function_address("scipy.linalg.cython_lapack", PREFIX[dtype] + name)
-    # CFUNCTYPE releases the interpreter lock during a call; PYFUNCTYPE does not.
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(address)
-
-
-def _call(name: str, matrix: NDArray[np.floating], *arguments: bytes | int | NDArray[np.floating]) -> int:
-    """Call a LAPACK routine for the dtype of a matrix, with letters, integers and arrays; return its `info`."""
-    info = ctypes.c_int(0)
-    addresses = [_address(argument) for argument in arguments]
-    _routine(name, matrix.dtype, len(addresses) + 1)(*addresses, ctypes.byref(info))
-    return info.value
-
-
-def _address(argument: bytes | int | NDArray[np.floating]) -> object:
-    if isinstance(argument, np.ndarray):
-        return argument.ctypes.data
-    return ctypes.byref(ctypes.c_int(argument) if isinstance(argument, int) else ctypes.c_char(argument))
-
-
-def factorise_lower(matrix: NDArray[np.floating]) -> bool:
-    """Replace the lower triangle of a matrix A, I×I, by that of L with L Lᵀ = A; return whether A has such a factor."""
-    info = _call("potrf", matrix, b"U", len(matrix), matrix, max(1, len(matrix)))
+def factor_of(matrix: NDArray[np.floating]) -> NDArray[np.floating] | None:
+    """Return L with L Lᵀ = A, I×I, given the lower triangle of A; None if A has no such factor."""
+    try:
+        factor: NDArray[np.floating] = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
     # OpenBLAS reports success for NaN.
-    return info == 0 and bool(np.isfinite(np.diagonal(matrix)).all())
+    return factor if np.isfinite(np.diagonal(factor)).all() else None
 
 
-def invert_lower(matrix: NDArray[np.floating]) -> None:
-    """Replace the lower triangle of L, I×I, by that of L⁻¹."""
-    _call("trtri", matrix, b"U", b"N", len(matrix), matrix, max(1, len(matrix)))
+def inverse_lower(factor: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return L⁻¹ of a lower triangular matrix L, I×I, whose elements above the diagonal are zero."""
+    (invert,) = get_lapack_funcs(("trtri",), (factor,))
+    # The transpose is upper triangular, and in the order of Fortran.
+    transposed, _ = invert(factor.T)
+    inverse: NDArray[np.floating] = transposed.T
+    return inverse
 
 
 def solve_factorised(
-    matrix: NDArray[np.floating], right: NDArray[np.floating], noise: NDArray[np.floating] | None = None
+    factor: NDArray[np.floating], right: NDArray[np.floating], noise: NDArray[np.floating] | float = 0
 ) -> NDArray[np.floating]:
-    """Return (L Lᵀ)⁻¹ b, I, or with noise ε ~ N(0, I) the sample L⁻ᵀ (L⁻¹ b + ε) from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
-
-    The lower triangle of the matrix, I×I, is L.
-    """
-    solution = np.array(right, matrix.dtype)
-    size = max(1, len(matrix))
-    for transposed in (b"T", b"N"):
-        _call("trtrs", matrix, b"U", transposed, b"N", len(matrix), 1, matrix, size, solution, size)
-        if noise is not None and transposed == b"T":
-            solution += noise
+    """Return (L Lᵀ)⁻¹ b, I, or with noise ε ~ N(0, I) the sample L⁻ᵀ (L⁻¹ b + ε) from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹)."""
+    whitened = solve_triangular(factor, right, lower=True, check_finite=False) + noise
+    solution: NDArray[np.floating] = solve_triangular(factor, whitened, trans="T", lower=True, check_finite=False)
     return solution
-
-
-@compiled
-def _mirror_lower(matrix: NDArray[np.floating]) -> None:
-    """Copy the lower triangle of a matrix, I×I, to its upper triangle."""
-    for i in range(matrix.shape[0]):
-        for j in range(i):
-            matrix[j, i] = matrix[i, j]

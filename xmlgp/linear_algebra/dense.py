@@ -1,15 +1,11 @@
 """Products of dense matrices on all cores."""
 
-import functools
-import itertools
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.runtime.threads import core_count, run_parallel, split_range
+from xmlgp.runtime.threads import run_parallel, split_range
 
-__all__ = ["all_finite", "gram", "grams", "product", "product_by_rows"]
+__all__ = ["all_finite", "gram", "product", "product_by_rows"]
 
 #: The least number of multiplications that is worth a thread: waking one takes a twentieth of their time.
 GRAIN = 1 << 22
@@ -18,10 +14,6 @@ GRAIN = 1 << 22
 #: other kernels below about 1,500 elements and a million multiplications.
 LARGE_PRODUCT = 2048
 LARGE_WORK = 1 << 21
-
-#: Rows and columns of a block of a symmetric product: large enough for the full rate of BLAS, small enough to balance
-#: the cores.
-BLOCK = 256
 
 
 def product(
@@ -75,40 +67,12 @@ def product_by_rows(
 
 
 def gram(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the Gram matrix Xᵀ X, I×I, of a matrix X, J×I; see `grams`."""
-    return grams([matrix])[0]
-
-
-def grams(matrices: Sequence[NDArray[np.floating]]) -> list[NDArray[np.floating]]:
-    """Return the Gram matrices Xᵀ X, I×I, of some matrices X, J×I.
-
-    One triangle of blocks is computed and mirrored. The memory order of matrices is as for `product`.
-    """
-    results = [np.empty((matrix.shape[1],) * 2, matrix.dtype) for matrix in matrices]
-    tasks = []
-    for matrix, out in zip(matrices, results, strict=True):
-        size = len(out)
-        # With a matrix for each core, one task per matrix is fastest: NumPy computes half of a symmetric product.
-        block_count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
-        bounds = np.linspace(0, size, block_count + 1).astype(int).tolist()
-        blocks = list(itertools.starmap(slice, itertools.pairwise(bounds)))
-        pairs = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
-        # The larger tasks first: a block on the diagonal takes half the time.
-        pairs.sort(key=lambda pair: pair[0] == pair[1])
-        tasks += [functools.partial(_fill_gram_block, matrix, out, *pair) for pair in pairs]
-    run_parallel(tasks)
-    return results
-
-
-def _fill_gram_block(matrix: NDArray[np.floating], out: NDArray[np.floating], rows: slice, columns: slice) -> None:
-    """Compute one block of a Gram matrix, and mirror it unless it is on the diagonal."""
-    left = matrix[:, rows]
-    if rows == columns:
-        # NumPy recognises the symmetric product and computes half of it.
-        np.matmul(left.T, left, out=out[rows, columns])
-    else:
-        np.matmul(left.T, matrix[:, columns], out=out[rows, columns])
-        out[columns, rows] = out[rows, columns].T
+    """Return the Gram matrix Xᵀ X, I×I, of a matrix X, J×I, whose memory order is as for `product`."""
+    grain = GRAIN // max(1, matrix.shape[1] ** 2)
+    # NumPy recognises a symmetric product and computes half of it.
+    parts = split_range(lambda i, j: matrix[i:j].T @ matrix[i:j], len(matrix), grain)
+    total: NDArray[np.floating] = np.add.reduce(run_parallel(parts))
+    return total
 
 
 def all_finite(array: NDArray[np.floating]) -> bool:

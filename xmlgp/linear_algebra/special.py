@@ -5,19 +5,13 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["expit", "log_factorials", "logit"]
+__all__ = ["expit", "log_factorials"]
 
 
 def expit(x: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return σ(x) = 1/(1 + e^−x), elementwise, with a small relative error also far below zero."""
     exponential = np.exp(-np.abs(x))
     result: NDArray[np.floating] = np.where(x >= 0, x.dtype.type(1), exponential) / (1 + exponential)
-    return result
-
-
-def logit(p: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return log p/(1 − p), elementwise."""
-    result: NDArray[np.floating] = np.log(p / (1 - p))
     return result
 
 

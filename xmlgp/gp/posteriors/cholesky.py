@@ -12,7 +12,7 @@ from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
 from xmlgp.gp.parameters import Parameters
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_NAME, initial_mean, sigma_diagonal
-from xmlgp.linear_algebra.cholesky import add_jitter, factorise, invert_lower, jitter_backward
+from xmlgp.linear_algebra.cholesky import add_jitter, factorise, inverse_lower, jitter_backward
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for, run_parallel
 
@@ -73,9 +73,7 @@ class Cholesky:
     def prepare(self, parameters: Parameters, K_Z: NDArray[np.floating]) -> Prepared:
         """Return v, each L_p, and L_Z⁻¹."""
         mean, raw = (parameters[name] for name in self.parameter_names)
-        inverse = _factor(K_Z)
-        invert_lower(inverse)
-        return Prepared(mean, _lower_factors(raw), inverse)
+        return Prepared(mean, _lower_factors(raw), inverse_lower(_factor(K_Z)))
 
     def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
         """Return α: L_Z⁻ᵀ v."""

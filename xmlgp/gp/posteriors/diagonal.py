@@ -167,7 +167,8 @@ class SharedDiagonal(_DiagonalPosterior):
         # The gradient by C is Σ_i ds_i v_i v_iᵀ from the variances, with v_i = C⁻¹ k(Z, x_i) and ds_i ≤ 0, and
         # −½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the divergences.
         half_P = 0.5 * mean.shape[1]
-        minus_from_variances, from_kl = dense.grams([scaled, np.sqrt(diagonal)[:, None] * C.inverse])
+        minus_from_variances = dense.gram(scaled)
+        from_kl = dense.gram(np.sqrt(diagonal)[:, None] * C.inverse)
         from_kl -= C.inverse
         from_kl *= half_P
         d_C = np.subtract(from_kl, minus_from_variances, out=minus_from_variances)

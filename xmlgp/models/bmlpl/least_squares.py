@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.cholesky import factorise_lower, solve_factorised
+from xmlgp.linear_algebra.cholesky import factor_of, solve_factorised
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.bmlpl.activations import polya_gamma_means
 from xmlgp.runtime.errors import NumericalError
@@ -222,16 +222,17 @@ def cholesky_solve(
     design = system.design
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     right *= 0.5
-    noise = None if random is None else random.standard_normal(right.shape[::-1])
+    noise = np.zeros(right.shape[::-1]) if random is None else random.standard_normal(right.shape[::-1])
     rows = _arrays_of(design.rows)
     columns = _arrays_of(design.columns)
 
     def solve_topic(t: int) -> None:
         matrix = np.zeros((len(weights), len(weights)))
         _fill_normal_matrix(rows, columns, system.omega[:, t], system.precisions, matrix)
-        if not factorise_lower(matrix):
+        factor = factor_of(matrix)
+        if factor is None:
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
-        weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
+        weights[:, t] = solve_factorised(factor, right[:, t], noise[t])
 
     T = right.shape[1]
     topics_at_once = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)

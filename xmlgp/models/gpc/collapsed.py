@@ -17,14 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs
 
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import PointsTape
-from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
+from xmlgp.linear_algebra.cholesky import add_jitter, factorise, inverse_lower, jitter_backward
 from xmlgp.linear_algebra.dense import product
 from xmlgp.models.gpc.model import KERNEL, POSTERIOR
 from xmlgp.runtime.errors import NumericalError
@@ -136,8 +135,7 @@ class BlockCovariances:
     def __init__(self, parameters: Mapping[str, NDArray[np.float64]], coordinates: Inputs | Selected) -> None:
         self._coordinates = coordinates
         K_Z, self._inducing_tape = KERNEL.forward_inducing(parameters)
-        lower = factorise(add_jitter(K_Z), "K_Z").factor
-        self.inverse_lower = get_lapack_funcs("trtri", (lower,))(lower, lower=1)[0]
+        self.inverse_lower = inverse_lower(factorise(add_jitter(K_Z), "K_Z").factor)
         count = len(coordinates)
         M = len(K_Z)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
@@ -280,14 +278,14 @@ class Optimum:
         variance = np.maximum(second_moment - np.square(mean), 0)
         expected = mean[positive].sum() - expectations.expected_softplus(mean, variance).sum()
         # The divergence of L⁻¹ u ~ N(m, (I + A)⁻¹) from its prior N(0, I).
-        mahalanobis = self._mean @ self._mean
+        mahalanobis: np.floating = np.vdot(self._mean, self._mean)
         trace = np.trace(self._precision.inverse)
         return float(expected - gauss_kl(mahalanobis, trace, self._precision.log_determinant, len(self._mean)))
 
     def posterior(self) -> dict[str, NDArray[np.float64]]:
         """Return the parameters of q(u), named and shaped as those of `Cholesky`."""
         # (I + A)⁻¹ = T⁻ᵀ T⁻¹ with T Tᵀ = I + A. Forming the product would lose half of the digits.
-        root = np.linalg.qr(get_lapack_funcs("trtri", (self._mean,))(self._precision.factor, lower=1)[0], mode="r")
+        root = np.linalg.qr(inverse_lower(self._precision.factor), mode="r")
         factor = (root * np.sign(np.diagonal(root))[:, None]).T
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
         return dict(zip(POSTERIOR.parameter_names, (self._mean[:, None], np.tril(factor)[None]), strict=True))
