@@ -16,7 +16,7 @@ import xmlgp
 from tests.problems import small_dataset
 from xmlgp.data.toy import toy_dataset
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
-from xmlgp.estimators.parameters import parameters_of
+from xmlgp.estimators.from_settings import parameters_of
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import core_count, limit_threads
 

@@ -30,7 +30,8 @@ def client_of():
 
     from starlette.testclient import TestClient
 
-    from xmlgp.serving.app import Options, make_app
+    from xmlgp.serving.app import make_app
+    from xmlgp.serving.options import Options
 
     with contextlib.ExitStack() as stack:
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.estimators.classifier import Classifier
-from xmlgp.estimators.parameters import with_settings_of
+from xmlgp.estimators.from_settings import with_settings_of
 from xmlgp.models.bmlpl.record import BMLPL
 
 __all__ = ["BMLPLClassifier"]

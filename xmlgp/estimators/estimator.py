@@ -17,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from xmlgp.api.points import TrainingData
 from xmlgp.api.source import DenseFeatures, check_width
 from xmlgp.api.train import train
-from xmlgp.api.trained_model import TrainedModel, load
+from xmlgp.api.trained_model import TrainedModel
 from xmlgp.data.features import Features
 from xmlgp.estimators.inputs import MatrixLike, check_feature_count, read_features
-from xmlgp.estimators.parameters import parameters_of
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.models.fields import Settings
 from xmlgp.models.shared import SEED_LIMIT
@@ -33,21 +32,7 @@ if TYPE_CHECKING:
 
     from xmlgp.models.model import Model
 
-__all__ = ["Estimator", "load_estimator"]
-
-
-def load_estimator(path: str | os.PathLike[str]) -> Estimator:
-    """Return the fitted estimator of the model in a folder, which `xmlgp train` or `save` has written.
-
-    It is an `MLGPFClassifier`, a `BMLPLClassifier` or a `GPCClassifier`, whose parameters are the settings in the
-    folder. It predicts what `xmlgp predict` does, and leaves the folder as it is. For the safety of the folder and for
-    errors see `xmlgp.load`.
-    """
-    model = load(path)
-    model.folder = None
-    estimator = Estimator.kinds[model.settings.model](**parameters_of(model.settings))
-    estimator.model_ = model
-    return estimator
+__all__ = ["Estimator"]
 
 
 def _of_model(name: str) -> Any:
@@ -73,9 +58,6 @@ class Estimator(ClassifierMixin, BaseEstimator):
         The names of the columns of X, or those of the features in a model folder; missing if there are none. A
         DataFrame with other columns, or in another order, raises a ValueError, as in scikit-learn.
     """
-
-    #: The estimator of each model, by the model's name.
-    kinds: ClassVar[dict[str, type[Estimator]]] = {}
 
     model: ClassVar[Model]
 

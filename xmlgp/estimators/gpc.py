@@ -15,8 +15,8 @@ from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator
+from xmlgp.estimators.from_settings import with_settings_of
 from xmlgp.estimators.inputs import MatrixLike, check_given, read_features
-from xmlgp.estimators.parameters import with_settings_of
 from xmlgp.models.gpc.record import GPC
 from xmlgp.text.names import Names
 

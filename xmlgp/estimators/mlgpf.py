@@ -8,7 +8,7 @@ from scipy.special import logit
 
 from xmlgp.data.features import Features
 from xmlgp.estimators.classifier import Classifier
-from xmlgp.estimators.parameters import with_settings_of
+from xmlgp.estimators.from_settings import with_settings_of
 from xmlgp.models.mlgpf.record import MLGPF
 
 __all__ = ["MLGPFClassifier"]

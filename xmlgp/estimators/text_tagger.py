@@ -18,7 +18,7 @@ from xmlgp.api.predict import Predictions, matrix, predict
 from xmlgp.api.source import DenseFeatures, Source
 from xmlgp.api.trained_model import TrainedModel
 from xmlgp.estimators.classifier import Classifier
-from xmlgp.estimators.estimator import load_estimator
+from xmlgp.estimators.from_settings import load_estimator
 from xmlgp.estimators.inputs import MatrixLike, check_feature_count, check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.estimators.scikit_learn import BaseEstimator

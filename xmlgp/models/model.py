@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from xmlgp.models.fields import Settings
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from xmlgp.data.dataset import Dataset
     from xmlgp.data.features import Features
     from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.models.fields import Settings
     from xmlgp.prediction.predictor import Predictor
     from xmlgp.runtime.progress import Progress
     from xmlgp.runtime.work import Work

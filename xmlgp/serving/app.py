@@ -9,7 +9,6 @@ import ipaddress
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.serving.options import Options
 from xmlgp.serving.projects import Project, Suggestions
 from xmlgp.serving.requests import (
     FORM,
@@ -37,7 +37,7 @@ from xmlgp.serving.requests import (
     read_learned,
 )
 
-__all__ = ["Options", "is_loopback", "make_app"]
+__all__ = ["is_loopback", "make_app"]
 
 #: Paths that need no token: the page, which has no content of a model, and whether the server is well.
 OPEN = ("/", "/healthz")
@@ -47,20 +47,6 @@ POLICY = (
     "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a worker answers; see `xmlgp.serving.server.serve`."""
-
-    models: tuple[str, ...]
-    learns: bool = False
-    token: str | None = None
-    #: Whether only this machine reaches the server.
-    is_local: bool = True
-    #: Bytes of a body.
-    largest: int = 4_000_000
-    threads: int | None = None
 
 
 def make_app(options: Options) -> Starlette:

@@ -14,11 +14,10 @@ from xmlgp.api.points import FilePath
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count
+from xmlgp.serving.options import Options
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-
-    from xmlgp.serving.app import Options
 
 __all__ = ["serve"]
 
@@ -95,7 +94,7 @@ def serve(
     try:
         from uvicorn import Config
 
-        from xmlgp.serving.app import Options, is_loopback
+        from xmlgp.serving.app import is_loopback
         from xmlgp.serving.projects import Project
         from xmlgp.serving.workers import Workers
     except ImportError:

@@ -17,7 +17,7 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
-from xmlgp.estimators.estimator import parameters_of
+from xmlgp.estimators.from_settings import parameters_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.errors import ModelFolderError

@@ -1,24 +1,27 @@
-"""The parameters of an estimator, which are the settings of its model."""
+"""Estimators whose parameters are the settings of a model, and how a model folder becomes one."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import textwrap
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from xmlgp.api.trained_model import load
+from xmlgp.estimators.estimator import Estimator
 from xmlgp.models.fields import Settings, help_of, setting
 from xmlgp.models.model import Model
 
-if TYPE_CHECKING:
-    from xmlgp.estimators.estimator import Estimator
+__all__ = ["load_estimator", "parameters_of", "with_settings_of"]
 
-__all__ = ["parameters_of", "with_settings_of"]
+Kind = TypeVar("Kind", bound=type[Estimator])
 
-Kind = TypeVar("Kind", bound="type[Estimator]")
+#: The estimator of each model, by the model's name.
+KINDS: dict[str, type[Estimator]] = {}
 
 #: The parameters that are no settings.
 OTHERS = {
@@ -45,7 +48,7 @@ def with_settings_of(model: Model) -> Callable[[Kind], Kind]:
 
     def decorate(kind: Kind) -> Kind:
         kind.model = model
-        kind.kinds[model.name] = kind
+        KINDS[model.name] = kind
         kind.__annotations__ = {name: type_ for name, (type_, _) in parameters.items()}
         lines = [inspect.cleandoc(kind.__doc__ or ""), "", "Parameters", "----------"]
         for name, (_, spec) in parameters.items():
@@ -64,3 +67,17 @@ def parameters_of(settings: Settings) -> dict[str, Any]:
     parameters = settings.mapping()
     parameters["random_state"] = parameters.pop("seed")
     return parameters
+
+
+def load_estimator(path: str | os.PathLike[str]) -> Estimator:
+    """Return the fitted estimator of the model in a folder, which `xmlgp train` or `save` has written.
+
+    It is an `MLGPFClassifier`, a `BMLPLClassifier` or a `GPCClassifier`, whose parameters are the settings in the
+    folder. It predicts what `xmlgp predict` does, and leaves the folder as it is. For the safety of the folder and for
+    errors see `xmlgp.load`.
+    """
+    model = load(path)
+    model.folder = None
+    estimator = KINDS[model.settings.model](**parameters_of(model.settings))
+    estimator.model_ = model
+    return estimator
