@@ -227,7 +227,7 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
     [
         ("one text", [["a"]], r"there is no file or folder 'one text'; a text must be in a list: .*"),
         (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None"),
-        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan"),
+        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan. Reshape .*"),
         (
             ["a text"],
             ["abc"],

@@ -8,7 +8,6 @@ import numpy as np
 
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData, never
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
@@ -63,7 +62,7 @@ class Corpus:
         self._reporter.note(f"{self.path}: {_summary(points, model)}")
         return TrainingData(points, REPOSITORY, Names(labels, vectorizer.words, vectorizer))
 
-    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
+    def stream(self, model: Signature, labelled: bool) -> PointStream:
         """Return the documents to be scored; their labels are not read unless they are `labelled`.
 
         Words that the model does not have are left out; the names of labels that it does not have follow its own.
@@ -77,7 +76,6 @@ class Corpus:
             (None, vectorizer.D, len(labels.names)),
             self._blocks(documents, vectorizer, labels),
             labels=labels.names,
-            dense=dense,
             waits=self._waits,
             is_text=True,
         )

@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 
 from xmlgp.api.points import Block, Identifier, PointStream, Signature, TrainingData, is_matrix
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.names import check_names
@@ -44,9 +43,10 @@ class InMemory:
     """
 
     def __init__(self, data: Any, labels: Any) -> None:
-        self._data = data
-        self._labels = labels
         self.is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
+        self._data = as_texts(data) if self.is_text else data
+        self._ids = _index_of(data)
+        self._labels = labels
 
     def read(self, model: Signature) -> TrainingData:
         """Return the points to train on; their new words and labels follow those of the model.
@@ -60,20 +60,17 @@ class InMemory:
                 raise SettingsError(f"{model.title} has names of {kind}, but the points have {kind} without a name")
         return points
 
-    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
+    def stream(self, model: Signature, labelled: bool) -> PointStream:
         """Return the points to be scored, with their texts and the index of a DataFrame.
 
         The labels are in memory anyway, so the result has them even if they are not asked for (`labelled`).
         """
-        texts = as_texts(self._data) if self.is_text else None
-        source = self if texts is None else InMemory(texts, self._labels)
-        dataset, _, names = source.numbered(model, extend=False).with_dense(dense)
+        points, _, names = self.numbered(model, extend=False)
         labels = names.labels if self._labels is not None else model.names.labels
         # Without the labels that the model does not have, which follow its own.
         added = len(labels) - len(model.names.labels) if labels and model.names.labels else 0
-        block = Block(1, dataset, texts, _index_of(self._data))
-        shape = dataset.N, dataset.D, dataset.K - added
-        return PointStream(shape, [block], labels=labels, E=dataset.features.width)
+        block = Block(1, points, self._data if self.is_text else None, self._ids)
+        return PointStream((points.N, points.D, points.K - added), [block], labels=labels, E=points.features.width)
 
     def numbered(self, model: Signature, extend: bool) -> TrainingData:
         """Return the points with words and labels numbered as those of a model; new names of labels follow these.
@@ -81,18 +78,15 @@ class InMemory:
         With `extend`, new words follow too, otherwise they are left out.
         """
         names = model.names
-        if isinstance(self._data, Dataset | TrainingData):
-            # A new model has names of labels only if the points have them.
-            names = names._replace(labels=names.labels or None)
         if isinstance(self._data, TrainingData):
-            data_names = self._data.names
-            data_names.check()
-            check_columns("label", data_names.labels, names.labels)
-            check_columns("feature", data_names.features, names.features)
-            present = {field: value for field, value in data_names._asdict().items() if value}
-            return self._data._replace(names=names._replace(**present))
+            given = self._data.names
+            given.check()
+            check_columns("label", given.labels, names.labels)
+            check_columns("feature", given.features, names.features)
+            return self._data._replace(names=names) if model.K else self._data
         if isinstance(self._data, Dataset):
-            return TrainingData(self._data, REPOSITORY, names)
+            # A new model of numbers has no names of labels.
+            return TrainingData(self._data, REPOSITORY, names if model.K else Names())
         features, names = self._numbered_features(names, extend)
         labels, names = self._numbered_labels(model, names, extend and self.is_text, features.N)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
@@ -103,12 +97,11 @@ class InMemory:
             columns = columns_of(self._data, "feature")
             check_columns("feature", columns, names.features)
             return features_in_memory(self._data), names._replace(features=columns or names.features)
-        texts = as_texts(self._data)
         if names.vectorizer is None:
             raise SettingsError("the points are text, but the model was not trained on text")
         if not extend:
-            return names.vectorizer.features(texts), names
-        vectorizer, features = names.vectorizer.extended(texts)
+            return names.vectorizer.features(self._data), names
+        vectorizer, features = names.vectorizer.extended(self._data)
         if not vectorizer.words:
             raise SettingsError("no document has a word")
         check_names(vectorizer.words, "word")
@@ -135,17 +128,15 @@ class InMemory:
 
 def as_texts(X: Any) -> list[str]:
     """Return documents in memory as a list of texts; raise SettingsError if one is not a str."""
-    if isinstance(X, str | bytes):
-        raise SettingsError("X must be a list of texts, not one text; write it as [text]")
-    if not isinstance(X, Iterable) or isinstance(X, Mapping | set | frozenset) or getattr(X, "shape", None) == ():
-        # The keys of a mapping are no texts, and a set has no order.
+    is_list = isinstance(X, Iterable) and getattr(X, "shape", None) != ()
+    # The keys of a mapping are no texts, and a set has no order.
+    if not is_list or isinstance(X, str | bytes | Mapping | set | frozenset):
         raise SettingsError(f"X must be a list of texts, not {excerpt(X)}")
-    if getattr(getattr(X, "dtype", None), "kind", "O") in "biuf" and len(list(X)):
-        raise SettingsError("X has numbers in one dimension. Reshape your data to N×D: X.reshape(1, -1) is one point")
     texts = list(X)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}")
+            advice = ". Reshape your data: X.reshape(1, -1) is one point" if isinstance(text, Number) else ""
+            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}{advice}")
     return texts
 
 
@@ -213,13 +204,10 @@ def labels_in_memory(Y: Any, N: int) -> csr_array:
     """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
     check_not_masked(Y)
     labels = as_matrix(Y)
-    # NaN is not ≥ 0, so it is refused too.
-    if not (labels.data >= 0).all():
-        raise SettingsError(f"a label is negative or not a number; {MEANING}")
-    fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
-    if fractions.size:
-        text = f"a label is {fractions[0]:g}; {MEANING}; give `labels > 0` if that is meant"
-        raise SettingsError(f"Unknown label type: continuous; {text}")
+    wrong = labels.data[~((labels.data >= 0) & (labels.data % 1 == 0))]
+    if wrong.size:
+        reason = f"a label is {wrong[0]:g}; {MEANING}; give `labels > 0` if that is meant"
+        raise SettingsError(f"Unknown label type: continuous; {reason}")
     # Numbers that are never 0 and not all equal are probably classes, such as 1 and 2, and not marks of labels.
     if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and len(np.unique(labels.data)) > 1:
         warnings.warn(

@@ -73,13 +73,6 @@ class TrainingData(NamedTuple):
     format: str
     names: Names
 
-    def with_dense(self, rows: DenseRows | None) -> TrainingData:
-        """Return the same points with dense features, if there are any."""
-        if rows is None:
-            return self
-        rows.check(self.dataset.N)
-        return self._replace(dataset=rows.beside(self.dataset))
-
 
 class LabelledPoints(NamedTuple):
     """The true labels of points: Y, a csr_array of bool, N×K; K names or None; and N identifiers or None.
@@ -122,7 +115,7 @@ def never() -> bool:
 
 
 class PointStream:
-    """Points with D features and K labels, read a block at a time, perhaps with `dense` features from another file.
+    """Points with D features, E dense ones and K labels, read a block at a time.
 
     `shape` is N, D, K, where N may not be known yet, None. `labels` are the names of labels; later blocks may add names
     to the first K. `waits` returns whether no more points come for now. `without_words` counts the documents without a
@@ -136,30 +129,34 @@ class PointStream:
         *,
         labels: list[str] | None = None,
         E: int = 0,
-        dense: DenseRows | None = None,
         waits: Callable[[], bool] = never,
         is_text: bool = False,
     ) -> None:
         self._N, self.D, self.K = shape
+        self.E = E
         self.labels = labels
         self.waits = waits
         self.is_text = is_text
         self.without_words = 0
-        self.E = dense.array.shape[1] if dense else E
         self._blocks = blocks
-        self._dense = dense
+        self._dense: DenseRows | None = None
+
+    def add_dense(self, rows: DenseRows) -> None:
+        """Add dense features from another file; SettingsError if there are not as many as points, if that is known."""
+        self._dense = rows
+        self.E = rows.array.shape[1]
+        if self._N is not None:
+            rows.check(self._N)
 
     def count(self) -> int:
         """Return the number of points; if only reading tells it, the blocks have neither texts nor identifiers then."""
         if self._N is None:
             self._blocks = [Block(block.first, block.points) for block in self._blocks]
             self._N = sum(block.points.N for block in self._blocks)
-        if self._dense:
-            self._dense.check(self._N)
         return self._N
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the points; raise an error if there are not as many rows of `dense` features."""
+        """Yield the points; raise an error if there are not as many rows of dense features."""
         start = 0
         for block in self._blocks:
             if self.is_text:

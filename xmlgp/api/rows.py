@@ -8,7 +8,6 @@ from pathlib import Path
 
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
 from xmlgp.data.dataset import Dataset, check_sizes
-from xmlgp.data.dense_files import DenseRows
 from xmlgp.data.formats import MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import SettingsError, XmlgpError
@@ -53,18 +52,13 @@ class RowsFile:
         labels = self._more_names(LABELS, model.names.labels, beside.labels, dataset.K)
         return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
-    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
-        """Return the points to be scored; names beside them that are not those of the model are a SettingsError.
-
-        Rows of another number than the `DenseRows` get their error at once.
-        """
+    def stream(self, model: Signature, labelled: bool) -> PointStream:
+        """Return the points to be scored; names beside them that are not those of the model are a SettingsError."""
         if not labelled:
             self.lines.answer_at_once()
         header, blocks = read_blocks(self.lines, model.D, model.K, labelled, self._note)
         self._check_names(self._names_beside(header.D, header.K), model.names)
-        stream = PointStream(header, _numbered(blocks), dense=dense, waits=self.lines.waits)
-        stream.count()
-        return stream
+        return PointStream(header, _numbered(blocks), waits=self.lines.waits)
 
     def labels(self, several: bool | None) -> LabelledPoints:
         """Return the labels of the points."""

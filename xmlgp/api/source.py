@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from xmlgp.api.corpus import Corpus
@@ -47,7 +47,7 @@ class OpenPoints(Protocol):
     def read(self, model: Signature) -> TrainingData:
         """Return all points, for a model to be trained on; new names follow those of the model."""
 
-    def stream(self, model: Signature, labelled: bool, dense: DenseRows | None = None) -> PointStream:
+    def stream(self, model: Signature, labelled: bool) -> PointStream:
         """Return the points to be scored by a model."""
 
 
@@ -140,20 +140,19 @@ class Source:
         self.check()
         analysis = self.analysis or Analysis()
         analysis.check()
-        source, rows = self.without_dense()
-        with source._open("train", model, reporter) as points:
-            source._check_training_file(model.folder if model else folder)
+        dense = self._dense()
+        with self._open("train", model, reporter) as points:
+            self._check_training_file(model.folder if model else folder)
             if not points.is_text and analysis != Analysis():
                 advice = "to choose words or n-grams, give the text, or vectorize it again"
                 raise SettingsError(f"{self.title}: these are rows of numbers; {advice}")
             if model is None:
                 model = new_signature(points.is_text, analysis, self.corpus or NO_OPTIONS, same)
-            return points.read(model).with_dense(rows)
-
-    def numbered(self, names: Names, extend: bool) -> TrainingData:
-        """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
-        source, rows = self.without_dense()
-        return InMemory(source.data, source.labels).numbered(Signature(names), extend).with_dense(rows)
+            data = points.read(model)
+            if dense:
+                dense.check(data.dataset.N)
+                data = data._replace(dataset=dense.beside(data.dataset))
+            return data
 
     @contextlib.contextmanager
     def stream(self, model: Signature, labelled: bool, reporter: Reporter = QUIET) -> Iterator[PointStream]:
@@ -164,9 +163,11 @@ class Source:
         there.
         """
         self.check(labels_needed=labelled)
-        source, rows = self.without_dense()
-        with source._open("test", model, Reporter(note=reporter.note)) as opened:
-            points = opened.stream(model, labelled, rows)
+        dense = self._dense()
+        with self._open("test", model, Reporter(note=reporter.note)) as opened:
+            points = opened.stream(model, labelled)
+            if dense:
+                points.add_dense(dense)
             check_width(points.E, model.E, self.data)
             if points.D != model.D:
                 text = f"the points have {points.D} features, but the model was trained on {model.D}"
@@ -186,9 +187,9 @@ class Source:
                 raise TypeError("the points are not in a file")
             yield opened
 
-    def without_dense(self) -> tuple[Source, DenseRows | None]:
-        """Return the points without their dense features, and the dense features, or None."""
-        return replace(self, dense=None), read_dense(self.dense, title_of(self.data, "`data`"))
+    def _dense(self) -> DenseRows | None:
+        """Return the dense features from another file, if there are any."""
+        return read_dense(self.dense, title_of(self.data, "`data`"))
 
     @contextlib.contextmanager
     def _open(self, part: str, model: Signature | None, reporter: Reporter) -> Iterator[OpenPoints]:
@@ -225,8 +226,7 @@ class Source:
             return
         file = locate(os.fspath(self.data), "train")
         data_folder = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
-        are_folders = folder is not None and file != "-" and os.path.isdir(folder) and os.path.isdir(data_folder)
-        if folder is not None and are_folders and os.path.samefile(data_folder, folder):
+        if folder is not None and file != "-" and os.path.isdir(folder) and os.path.samefile(data_folder, folder):
             raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
 
 

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import shutil
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
-from xmlgp.api.points import FilePath
-from xmlgp.api.records import copy_records, group_values, read_records
+import numpy as np
+from numpy.typing import NDArray
+
+from xmlgp.api.points import FilePath, Identifier
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
-from xmlgp.data.streams import check_outputs
+from xmlgp.data.libsvm_format import is_libsvm
+from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 
 __all__ = ["split"]
+
+#: The ending of the name of a file, with that of a compressed one.
+ENDING = re.compile(r"(\.\w+)?(\.gz)?\Z", re.IGNORECASE)
+
+#: A line of a file in libsvm format that is neither blank nor a comment.
+POINT = re.compile(r"\s*[^\s#]")
 
 
 def split(
@@ -65,19 +81,13 @@ def split(
     path = source.title
     if not (os.path.isfile(path) or os.path.isdir(path)) and (path == "-" or os.path.exists(path)):
         raise UsageError(f"{path} cannot be divided, as it is read twice; write it to a file first.")
-    records = read_records(source, reporter)
-    if not records.starts:
-        raise XmlgpError(f"{records.path}: there are no {'documents' if records.is_corpus else 'points'}")
-    groups: Sequence[Hashable] = [None] * len(records.starts)
-    if group_column is not None:
-        groups = group_values(source, records, group_column, reporter.note)
-    is_test = choose_test_points(groups, test, in_order, seed)
+    records = _read_records(source, group_column, reporter)
+    is_test = choose_test_points(records.groups, test, in_order, seed)
     folder = Path(out)
     with temporary_folder(folder) as staged:
-        copies = copy_records(records, is_test, staged, reporter.note)
+        copies = _write_parts(records, is_test, staged, reporter)
         if not records.is_corpus:
-            beside = os.path.dirname(records.path) or os.curdir
-            names = [Path(beside, name) for name in (FEATURES, LABELS, VECTORIZER)]
+            names = [Path(records.path).with_name(name) for name in (FEATURES, LABELS, VECTORIZER)]
             copies += [Path(shutil.copy(file, staged)) for file in names if file.is_file()]
         files = [folder / copy.name for copy in copies]
         check_outputs(files, source.inputs)
@@ -92,6 +102,82 @@ def split(
             for copy, file in zip(copies, files, strict=True):
                 os.replace(copy, file)
     N, N_test = len(is_test), int(is_test.sum())
-    points = counted(N, "document" if records.is_corpus else "point")
-    reporter.note(f"{records.path}: {points}, {N_test} ({100 * N_test / N:.1f} %) for testing")
+    reporter.note(f"{records.path}: {counted(N, records.noun)}, {N_test} ({100 * N_test / N:.1f} %) for testing")
+    return files
+
+
+class Records(NamedTuple):
+    """The records of N points in a file of lines, each a text, what is before them, and the group of each point.
+
+    The file is either a corpus or has rows of numbers; `encoding` is that of its lines.
+    """
+
+    path: str
+    is_corpus: bool
+    encoding: str
+    head: str
+    texts: NDArray[np.object_]
+    groups: Sequence[Identifier | None]
+
+    @property
+    def noun(self) -> str:
+        """What messages call a point."""
+        return "document" if self.is_corpus else "point"
+
+
+def _read_records(source: Source, group_column: str | None, reporter: Reporter) -> Records:
+    """Return the records of the training file of a path; XmlgpError if it is not one of lines, or has none."""
+    if group_column is not None:
+        # The documents of a group are identified by its value.
+        source = replace(source, corpus=(source.corpus or NO_OPTIONS)._replace(id=group_column))
+    with source.labelled_file("train", reporter) as points:
+        if points.lines is None:
+            advice = "write JSON Lines, or divide it by `sklearn.model_selection.train_test_split`"
+            raise XmlgpError(f"{points.path}: only files of lines are divided; {advice}")
+        encoding = points.lines.encoding or "latin-1"  # which keeps all bytes
+        is_declared = not points.is_text and not is_libsvm(points.lines.peek_line(), strict=False)
+        found = points.labels(None)
+    with open_input(points.path, encoding) as stream, io.TextIOWrapper(stream, encoding, newline="\n") as text:
+        lines = text.readlines()
+    N = found.labels.shape[0]
+    starts = found.lines
+    if is_declared:
+        starts = range(2, N + 2)
+    elif not points.is_text:
+        starts = [number for number, line in enumerate(lines, 1) if POINT.match(line)]
+    records = Records(points.path, points.is_text, encoding, "", np.empty(N, object), [None] * N)
+    if not N:
+        raise XmlgpError(f"{points.path}: there are no {records.noun}s")
+    if not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    # Lines without a point follow the point before them.
+    bounds = [*(start - 1 for start in starts), len(lines)]
+    records.texts[:] = ["".join(lines[start:stop]) for start, stop in pairwise(bounds)]
+    records = records._replace(head="".join(lines[: bounds[0]]))
+    if group_column is None or found.ids is None:
+        return records
+    if missing := sum(group in (None, "") for group in found.ids):
+        have = counted(missing, "document has", "documents have")
+        reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
+    return records._replace(groups=found.ids)
+
+
+def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, reporter: Reporter) -> list[Path]:
+    """Write the records to files in a folder, and return these; note how many for testing are copies of others."""
+    ending = re.search(ENDING, os.path.basename(records.path))
+    parts = {"train": records.texts[~is_test].tolist(), "test": records.texts[is_test].tolist()}
+    files = []
+    for name, texts in parts.items():
+        # The header of rows begins with their number.
+        head = records.head if records.is_corpus else re.sub(r"\A\d+", str(len(texts)), records.head)
+        file = folder / f"{name}{(ending and ending[0]) or '.txt'}"
+        with open_output(file) as output:
+            output.write("".join([head, *texts]).encode(records.encoding))
+        files.append(file)
+    copies = sum(map(set(parts["train"]).__contains__, parts["test"]))
+    if copies and records.is_corpus:
+        have = counted(copies, "document for testing is a copy", "documents for testing are copies")
+        reporter.note(
+            f"{records.path}: {have} of ones for training; --group-column with the column of texts keeps them together"
+        )
     return files

@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp.api.points import is_matrix
+from xmlgp.api.memory import InMemory
+from xmlgp.api.points import Signature, is_matrix
 from xmlgp.api.predict import Predictions, matrix, predict
 from xmlgp.api.source import DenseFeatures, Source
 from xmlgp.api.trained_model import TrainedModel
@@ -158,7 +159,8 @@ class TextTagger(BaseEstimator):
         """
         assigned = self.predict(X, dense=dense)
         # Without features: only the labels matter. Those that the tagger does not know are appended.
-        truth = Source(csr_array((len(assigned), 0)), y).numbered(Names(self.classes_.tolist()), extend=True)
+        points = InMemory(csr_array((len(assigned), 0)), y)
+        truth = points.numbered(Signature(Names(self.classes_.tolist())), extend=True)
         _, assigned_labels = label_matrix(assigned, LabelNumbers(truth.names.labels or []))
         return assignment_statistics(assigned_labels, truth.dataset.labels)["F1_micro"].value
 

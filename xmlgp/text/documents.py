@@ -114,7 +114,7 @@ class Reading(NamedTuple):
             found = value(name, "--label-column")
             labels += [text(label, f"a label in {name}") for label in (found if isinstance(found, list) else [found])]
         name = self.columns.id or "id"
-        id = value(name, "--id-column") if self.id_needed else fields.get(name)
+        id = value(name, "--id-column or --group-column") if self.id_needed else fields.get(name)
         if isinstance(id, float) and id.is_integer():
             # pandas writes whole numbers with decimals where other rows have none.
             id = int(id)
