@@ -1,21 +1,21 @@
 """The stochastic bound of MLGPF and its gradient: latent functions, then the likelihood, and both backwards."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.gp.expectations import Quadrature
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Likelihood, Moments
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
+from xmlgp.gp.weight_space import WeightSpace
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.errors import NumericalError
 
-__all__ = ["Batch", "Bound", "LatentFunctions"]
-
-Tape = TypeVar("Tape")
+__all__ = ["Batch", "Bound"]
 
 
 class Batch(NamedTuple):
@@ -26,24 +26,6 @@ class Batch(NamedTuple):
     scale: float
 
 
-class LatentFunctions(Protocol[Tape]):
-    """The form of the latent functions of a `Bound`: `Inducing` or `WeightSpace`."""
-
-    #: Names of parameters that have no gradients.
-    fixed: frozenset[str]
-
-    #: Names of parameters whose steps have their root mean square as the unit.
-    relative: frozenset[str]
-
-    def forward(
-        self, parameters: Parameters, points: Points, value_needed: bool = True
-    ) -> tuple[Moments, float | np.floating | None, Tape]:
-        """Return the moments at points, the sum of the KL divergences, which may be None if not needed, and a tape."""
-
-    def backward(self, tape: Tape, d_moments: Moments, for_step: bool = False) -> Gradients:
-        """Return the gradients of the bound by parameter name; `for_step`, ascent directions in place of some."""
-
-
 class Bound:
     """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] on log p(Y).
 
@@ -52,7 +34,7 @@ class Bound:
     """
 
     def __init__(
-        self, latent: LatentFunctions[Any], quadrature: Quadrature | None = None, fixed: Iterable[str] = ()
+        self, latent: Inducing | WeightSpace, quadrature: Quadrature | None = None, fixed: Iterable[str] = ()
     ) -> None:
         self.latent = latent
         self.quadrature = quadrature or Quadrature()
@@ -74,6 +56,7 @@ class Bound:
         derivatives of the exact bound.
         """
         # Forward.
+        tape: Any
         moments, kl, tape = self.latent.forward(parameters, batch.points, value_needed)
         log_likelihood, d_moments, d_utilities = batch.likelihood.value_and_gradients(
             moments, parameters["loadings"], parameters["bias"], self.quadrature, value_needed, for_step

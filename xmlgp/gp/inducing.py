@@ -11,7 +11,7 @@ from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import Kernel, PointsTape
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import Parameters
-from xmlgp.gp.posteriors import DualPosterior, Posterior
+from xmlgp.gp.posteriors import Posterior
 from xmlgp.linear_algebra import dense
 from xmlgp.runtime.threads import run_parallel, start_task
 
@@ -41,7 +41,7 @@ class Inducing:
 
     relative: frozenset[str] = frozenset({"inducing"})
 
-    def __init__(self, kernel: Kernel, posterior: Posterior[Any, Any], inputs_fixed: bool = False) -> None:
+    def __init__(self, kernel: Kernel, posterior: Posterior, inputs_fixed: bool = False) -> None:
         self.kernel = kernel
         self.posterior = posterior
         self.fixed = frozenset({"inducing"} if inputs_fixed else ())
@@ -62,7 +62,7 @@ class Inducing:
         K_Z, inducing_tape = self.kernel.forward_inducing(parameters)
         prepare = partial(self.posterior.prepare, parameters, K_Z)
         # The factorisation of K_Z uses one core; meanwhile the others multiply points and inducing inputs.
-        prepared = prepare if self.posterior.prepare_is_parallel else start_task(prepare)
+        prepared: Callable[[], Any] = prepare if self.posterior.prepare_is_parallel else start_task(prepare)
         K_BZ, K_diag, kernel_tape = self.kernel.forward_points(points, inducing_tape)
         moments, kl, posterior_tape = self.posterior.forward(prepared(), Covariances(K_BZ, K_Z, K_diag))
         return moments, kl, Tape(kernel_tape, posterior_tape)
@@ -81,12 +81,12 @@ class Inducing:
 class InducingPrediction:
     """The latent functions of a trained model; what does not depend on the points is computed once."""
 
-    def __init__(self, kernel: Kernel, posterior: DualPosterior[Any, Any], parameters: Parameters) -> None:
+    def __init__(self, kernel: Kernel, posterior: Posterior, parameters: Parameters) -> None:
         self._kernel = kernel
         self._posterior = posterior
         self._parameters = parameters
         K_Z, self._inducing_tape = kernel.forward_inducing(parameters)
-        self._prepared = posterior.prepare(parameters, K_Z)
+        self._prepared: Any = posterior.prepare(parameters, K_Z)
         self._alpha = posterior.alpha(self._prepared)
 
     def moments(self, points: Points) -> Moments:

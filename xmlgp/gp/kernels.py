@@ -29,177 +29,127 @@ GRAIN = 1 << 16
 NOISE_START = 0.01
 
 
-class LinearInducing(NamedTuple):
-    """The variance and K_Z."""
+class PointCovariances(NamedTuple):
+    """K_BZ, B×M, and the prior variances of points, B; of the squared exponential kernel also the exponents of K_BZ."""
 
-    variance: NDArray[np.floating]
-    K_Z: NDArray[np.floating]
-
-
-class LinearPoints(NamedTuple):
-    """K_BZ and the prior variances of points, beside the tape of the inducing inputs."""
-
-    inducing: LinearInducing
     K_BZ: NDArray[np.floating]
     K_diag: NDArray[np.floating]
+    exponent: NDArray[np.floating] | None = None
 
 
 class Linear:
-    """The linear kernel k(x, x′) = σ² xᵀx′ with the hyperparameter log σ²."""
+    """The linear kernel k(x, x′) = σ² xᵀx′ for inducing inputs with the inner products `inner`, M×M."""
 
     name = "linear"
     hyperparameters = ("log_variance",)
 
-    def forward_inducing(
-        self, inner: NDArray[np.floating], log_variance: NDArray[np.floating]
-    ) -> tuple[NDArray[np.floating], LinearInducing]:
-        """Return K_Z and a tape, given the inner products of the inducing inputs."""
-        variance = bounded_exp(log_variance)
-        tape = LinearInducing(variance, variance * inner)
-        return tape.K_Z, tape
+    def __init__(self, inner: NDArray[np.floating], log_variance: NDArray[np.floating]) -> None:
+        self._variance = bounded_exp(log_variance)
+        self.K_Z = self._variance * inner
 
-    def forward_points(
-        self, inner: NDArray[np.floating], norms: NDArray[np.floating], inducing: LinearInducing
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating], LinearPoints]:
-        """Return K_BZ, diag K_B and a tape, given inner products, B×M, squared norms, B, and the earlier tape."""
-        tape = LinearPoints(inducing, inducing.variance * inner, inducing.variance * norms)
-        return tape.K_BZ, tape.K_diag, tape
+    def points(self, inner: NDArray[np.floating], norms: NDArray[np.floating]) -> PointCovariances:
+        """Return the covariances of points, given inner products with inducing inputs, B×M, and squared norms, B."""
+        return PointCovariances(self._variance * inner, self._variance * norms)
 
     def backward(
-        self, tape: LinearPoints, d_covariances: Covariances
+        self, points: PointCovariances, d_covariances: Covariances
     ) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by the inner products and by the hyperparameters."""
-        d_inner = Covariances(*(tape.inducing.variance * gradient for gradient in d_covariances))
-        return d_inner, self.hyperparameter_gradients(tape, *d_covariances)
+        d_inner = Covariances(*(self._variance * gradient for gradient in d_covariances))
+        return d_inner, self.hyperparameter_gradients(points, *d_covariances)
 
     def hyperparameter_gradients(
         self,
-        tape: LinearPoints,
+        points: PointCovariances,
         d_K_BZ: NDArray[np.floating] | None,
         d_K_Z: NDArray[np.floating] | None,
         d_K_diag: NDArray[np.floating] | None,
     ) -> dict[str, NDArray[np.floating]]:
         """Return the gradients by the hyperparameters; those by covariances that are zero may be None."""
-        (variance, K_Z), K_BZ, K_diag = tape
-        pairs = ((d_K_BZ, K_BZ), (d_K_Z, K_Z), (d_K_diag, K_diag))
+        pairs = ((d_K_BZ, points.K_BZ), (d_K_Z, self.K_Z), (d_K_diag, points.K_diag))
         d_log_variance = sum(np.vdot(gradient, values) for gradient, values in pairs if gradient is not None)
-        return {"log_variance": d_log_variance * is_inside(variance)}
-
-
-class Exponentials(NamedTuple):
-    """Covariances of the squared exponential kernel and their exponents."""
-
-    covariance: NDArray[np.floating]
-    exponent: NDArray[np.floating]
-
-
-class SquaredExponentialInducing(NamedTuple):
-    """The variance, 1/ℓ², the squared norms of inducing inputs, and K_Z with its exponents."""
-
-    variance: NDArray[np.floating]
-    precision: NDArray[np.floating]
-    norms: NDArray[np.floating]
-    K_Z: Exponentials
-
-
-class SquaredExponentialPoints(NamedTuple):
-    """K_BZ with its exponents, and the prior variances of points, beside the tape of the inducing inputs."""
-
-    inducing: SquaredExponentialInducing
-    K_BZ: Exponentials
-    K_diag: NDArray[np.floating]
+        return {"log_variance": d_log_variance * is_inside(self._variance)}
 
 
 class SquaredExponential:
-    """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²) with log σ² and log ℓ."""
+    """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²), as `Linear`."""
 
     name = "se"
     hyperparameters = ("log_variance", "log_lengthscale")
 
-    def forward_inducing(
+    def __init__(
         self, inner: NDArray[np.floating], log_variance: NDArray[np.floating], log_lengthscale: NDArray[np.floating]
-    ) -> tuple[NDArray[np.floating], SquaredExponentialInducing]:
-        """Return K_Z and a tape; see `Linear.forward_inducing`."""
-        variance = bounded_exp(log_variance)
+    ) -> None:
+        self._variance = bounded_exp(log_variance)
         # 1/ℓ² is inside the limits of `log_parameters` as well.
-        precision = bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
-        norms = np.diagonal(inner)
-        K_Z = _squared_exponential(inner, norms, norms, variance, precision)
-        return K_Z.covariance, SquaredExponentialInducing(variance, precision, norms, K_Z)
+        self._precision = bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
+        self._norms = np.diagonal(inner)
+        self.K_Z, self._exponent = self._covariance(inner, self._norms)
 
-    def forward_points(
-        self, inner: NDArray[np.floating], norms: NDArray[np.floating], inducing: SquaredExponentialInducing
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating], SquaredExponentialPoints]:
-        """Return K_BZ, diag K_B and a tape; see `Linear.forward_points`."""
-        K_BZ = _squared_exponential(inner, norms, inducing.norms, inducing.variance, inducing.precision)
-        K_diag = np.full_like(norms, inducing.variance)
-        return K_BZ.covariance, K_diag, SquaredExponentialPoints(inducing, K_BZ, K_diag)
+    def points(self, inner: NDArray[np.floating], norms: NDArray[np.floating]) -> PointCovariances:
+        """Return the covariances of points; see `Linear.points`."""
+        K_BZ, exponent = self._covariance(inner, norms)
+        return PointCovariances(K_BZ, np.full_like(norms, self._variance), exponent)
+
+    def _covariance(
+        self, inner: NDArray[np.floating], norms: NDArray[np.floating]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return covariances with the inducing inputs and their exponents, given inner products and squared norms."""
+        covariance = np.empty_like(inner)
+        exponent = np.empty_like(inner)
+        scalars = inner.dtype.type(self._variance), inner.dtype.type(self._precision)
+        half_norms = 0.5 * norms
+        inducing_half_norms = 0.5 * self._norms
+
+        def fill(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            _fill_exponentials(
+                inner[rows], half_norms[rows], inducing_half_norms, *scalars, covariance[rows], exponent[rows]
+            )
+
+        parallel_for(fill, len(inner), GRAIN // max(1, inner.shape[1]))
+        return covariance, exponent
 
     def backward(
-        self, tape: SquaredExponentialPoints, d_covariances: Covariances
+        self, points: PointCovariances, d_covariances: Covariances
     ) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by the inner products and the hyperparameters.
 
         With the exponent e = −‖x − x′‖² / 2ℓ², ∂k/∂log σ² = k and ∂k/∂log ℓ = −2 k e.
         """
-        (variance, precision, _, K_Z), K_BZ, K_diag = tape
-        d_exponent_BZ = d_covariances.K_BZ * K_BZ.covariance
-        d_exponent_Z = d_covariances.K_Z * K_Z.covariance
-        d_log_variance = d_exponent_BZ.sum() + d_exponent_Z.sum() + np.vdot(d_covariances.K_diag, K_diag)
-        d_exponents = np.vdot(d_exponent_BZ, K_BZ.exponent) + np.vdot(d_exponent_Z, K_Z.exponent)
+        d_exponent_BZ = d_covariances.K_BZ * points.K_BZ
+        d_exponent_Z = d_covariances.K_Z * self.K_Z
+        d_log_variance = d_exponent_BZ.sum() + d_exponent_Z.sum() + np.vdot(d_covariances.K_diag, points.K_diag)
+        d_exponents = np.vdot(d_exponent_BZ, points.exponent) + np.vdot(d_exponent_Z, self._exponent)
         gradients = {
-            "log_variance": d_log_variance * is_inside(variance),
-            "log_lengthscale": (-2 * is_inside(precision).astype(d_exponent_BZ.dtype)) * d_exponents,
+            "log_variance": d_log_variance * is_inside(self._variance),
+            "log_lengthscale": (-2 * is_inside(self._precision).astype(d_exponent_BZ.dtype)) * d_exponents,
         }
         # The squared norms of the inducing inputs are the diagonal of their inner products.
         d_inducing_norms = -0.5 * (d_exponent_BZ.sum(axis=0) + d_exponent_Z.sum(axis=0) + d_exponent_Z.sum(axis=1))
-        d_norms = -0.5 * precision * d_exponent_BZ.sum(axis=1)
+        d_norms = -0.5 * self._precision * d_exponent_BZ.sum(axis=1)
         d_exponent_Z[np.diag_indices_from(d_exponent_Z)] += d_inducing_norms
-        d_exponent_BZ *= precision
-        d_exponent_Z *= precision
+        d_exponent_BZ *= self._precision
+        d_exponent_Z *= self._precision
         return Covariances(d_exponent_BZ, d_exponent_Z, d_norms), gradients
 
     def hyperparameter_gradients(
         self,
-        tape: SquaredExponentialPoints,
+        points: PointCovariances,
         d_K_BZ: NDArray[np.floating] | None,
         d_K_Z: NDArray[np.floating] | None,
         d_K_diag: NDArray[np.floating] | None,
     ) -> dict[str, NDArray[np.floating]]:
         """Return the gradients by the hyperparameters in one pass; see `Linear.hyperparameter_gradients`."""
-        (variance, precision, _, K_Z), K_BZ, K_diag = tape
         sums = np.zeros(2)
         if d_K_BZ is not None:
-            sums += _gradient_sums(d_K_BZ, K_BZ)
+            sums += _gradient_sums(d_K_BZ, points.K_BZ, points.exponent)
         if d_K_diag is not None:
-            sums[0] += np.vdot(d_K_diag, K_diag)
+            sums[0] += np.vdot(d_K_diag, points.K_diag)
         if d_K_Z is not None:
-            sums += _gradient_sums(d_K_Z, K_Z)
-        d_log_lengthscale = -2 * sums[1] * is_inside(precision)
-        return {"log_variance": sums[0] * is_inside(variance), "log_lengthscale": d_log_lengthscale}
-
-
-def _squared_exponential(
-    inner: NDArray[np.floating],
-    left_norms: NDArray[np.floating],
-    right_norms: NDArray[np.floating],
-    variance: NDArray[np.floating],
-    precision: NDArray[np.floating],
-) -> Exponentials:
-    covariance = np.empty_like(inner)
-    exponent = np.empty_like(inner)
-    scalars = (inner.dtype.type(variance), inner.dtype.type(precision))
-    left_half_norms = 0.5 * left_norms
-    right_half_norms = 0.5 * right_norms
-
-    def fill(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        _fill_exponentials(
-            inner[rows], left_half_norms[rows], right_half_norms, *scalars, covariance[rows], exponent[rows]
-        )
-
-    parallel_for(fill, len(inner), GRAIN // max(1, inner.shape[1]))
-    return Exponentials(covariance, exponent)
+            sums += _gradient_sums(d_K_Z, self.K_Z, self._exponent)
+        d_log_lengthscale = -2 * sums[1] * is_inside(self._precision)
+        return {"log_variance": sums[0] * is_inside(self._variance), "log_lengthscale": d_log_lengthscale}
 
 
 @compiled
@@ -222,13 +172,14 @@ def _fill_exponentials(
             covariance[i, j] = variance * elementary.exponential(x) if x == x else x
 
 
-def _gradient_sums(gradient: NDArray[np.floating], exponentials: Exponentials) -> NDArray[np.float64]:
+def _gradient_sums(
+    gradient: NDArray[np.floating], covariance: NDArray[np.floating], exponent: NDArray[np.floating] | None
+) -> NDArray[np.float64]:
     """Return Σ dK K and Σ dK K e, for the gradient dK with respect to covariances K with exponents e, in one pass."""
-    covariance, exponent = exponentials
+    arrays: tuple[Any, ...] = gradient, covariance, exponent
 
     def sums(start: int, stop: int) -> tuple[float, float]:
-        rows = slice(start, stop)
-        return _sum_products(gradient[rows], covariance[rows], exponent[rows])
+        return _sum_products(*(array[start:stop] for array in arrays))
 
     sums_of_rows = parallel_for(sums, len(covariance), GRAIN // max(1, covariance.shape[1]))
     total: NDArray[np.float64] = np.sum(sums_of_rows, axis=0)
@@ -254,39 +205,26 @@ def _sum_products(
 
 
 #: The kernels that a sum may consist of, by name.
-TERMS: dict[str, Linear | SquaredExponential] = {"linear": Linear(), "se": SquaredExponential()}
+TERMS: dict[str, type[Linear] | type[SquaredExponential]] = {"linear": Linear, "se": SquaredExponential}
 
 #: Name of the noise variance in the flat mapping of parameters.
 NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
-class InducingTerm(NamedTuple):
-    """A term of a `Kernel`, the inducing inputs for its inner products, and its tape."""
-
-    term: Linear | SquaredExponential
-    scaled: ScaledInducing
-    tape: Any
-
-
 class InducingTape(NamedTuple):
-    """What `Kernel.forward_points` needs; the noise variance is None for a kernel without noise."""
+    """What `Kernel.forward_points` needs: each term with the inducing inputs for its inner products.
 
-    terms: list[InducingTerm]
+    The noise variance is None for a kernel without noise.
+    """
+
+    terms: list[tuple[Linear | SquaredExponential, ScaledInducing]]
     noise: NDArray[np.floating] | None
 
 
-class PointsTerm(NamedTuple):
-    """A term of a `Kernel`, and the tapes of its inner products and of the term."""
-
-    term: Linear | SquaredExponential
-    inner_tape: inner_products.Tape
-    tape: Any
-
-
 class PointsTape(NamedTuple):
-    """What `Kernel.backward` needs."""
+    """What `Kernel.backward` needs: each term, its covariances of points and the tape of its inner products."""
 
-    terms: list[PointsTerm]
+    terms: list[tuple[Linear | SquaredExponential, PointCovariances, inner_products.Tape]]
     noise: NDArray[np.floating] | None
 
 
@@ -332,18 +270,13 @@ class Kernel:
 
     def forward_inducing(self, parameters: Parameters) -> tuple[NDArray[np.floating], InducingTape]:
         """Return K_Z, M×M, and the tape that `forward_points` needs."""
-        terms: list[InducingTerm] = []
-        covariances = []
-        for term in self.terms:
-            hyperparameters = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
-            # Without ARD all terms have the same inner products.
-            if self.ard or not terms:
-                relevance = parameters[f"kernel.{term.name}.log_relevance"] if self.ard else None
-                inner, scaled = inner_products.forward_inducing(parameters["inducing"], relevance)
-            covariance, tape = term.forward_inducing(inner, *hyperparameters)
-            covariances.append(covariance)
-            terms.append(InducingTerm(term, scaled, tape))
-        K_Z = functools.reduce(np.add, covariances)
+        terms: list[tuple[Linear | SquaredExponential, ScaledInducing]] = []
+        for kind in self.terms:
+            prefix = f"kernel.{kind.name}."
+            relevance = parameters[f"{prefix}log_relevance"] if self.ard else None
+            inner, scaled = inner_products.forward_inducing(parameters["inducing"], relevance)
+            terms.append((kind(inner, *(parameters[prefix + name] for name in kind.hyperparameters)), scaled))
+        K_Z = functools.reduce(np.add, [term.K_Z for term, _ in terms])
         if not self.noise:
             return K_Z, InducingTape(terms, None)
         noise = bounded_exp(parameters[NOISE_VARIANCE])
@@ -353,20 +286,15 @@ class Kernel:
         self, points: Points, inducing_tape: InducingTape
     ) -> tuple[NDArray[np.floating], NDArray[np.floating], PointsTape]:
         """Return K_BZ, B×M, diag K_B, B, and the tape of both stages, given the tape of `forward_inducing`."""
-        terms: list[PointsTerm] = []
-        cross = []
-        diagonals = []
-        for term, scaled, term_tape in inducing_tape.terms:
-            if self.ard or not terms:
-                inner, norms, inner_tape = inner_products.forward_points(points, scaled)
-            K_BZ, K_diag, tape = term.forward_points(inner, norms, term_tape)
-            cross.append(K_BZ)
-            diagonals.append(K_diag)
-            terms.append(PointsTerm(term, inner_tape, tape))
-        K_diag = functools.reduce(np.add, diagonals)
+        terms = []
+        for term, scaled in inducing_tape.terms:
+            inner, norms, inner_tape = inner_products.forward_points(points, scaled)
+            terms.append((term, term.points(inner, norms), inner_tape))
+        K_BZ = functools.reduce(np.add, [covariances.K_BZ for _, covariances, _ in terms])
+        K_diag = functools.reduce(np.add, [covariances.K_diag for _, covariances, _ in terms])
         if inducing_tape.noise is not None:
             K_diag = K_diag + inducing_tape.noise
-        return functools.reduce(np.add, cross), K_diag, PointsTape(terms, inducing_tape.noise)
+        return K_BZ, K_diag, PointsTape(terms, inducing_tape.noise)
 
     def primal_weights(self, parameters: Parameters, dual_weights: NDArray[np.floating]) -> NDArray[np.floating] | None:
         """Return the weights W, R×P or D×P, for which K_BZ α = C W with α, M×P; None if the kernel is not linear."""
@@ -384,22 +312,16 @@ class Kernel:
         """Return the gradients by parameter name, those by the inducing inputs only if needed."""
         if not (inducing_needed or self.ard):
             return self.hyperparameter_gradients(tape, *d_covariances)
-        gradients: dict[str, NDArray[np.floating]] = {}
-        d_inner = None
-        for term, inner_tape, term_tape in tape.terms:
-            d_term, d_hyperparameters = term.backward(term_tape, d_covariances)
-            gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
-            if self.ard:
-                d_inputs = inner_products.backward(inner_tape, d_term, inducing_needed)
-                gradients[f"kernel.{term.name}.log_relevance"] = d_inputs["log_relevance"]
-                if inducing_needed:
-                    d_inducing = d_inputs["inducing"]
-                    earlier = gradients.get("inducing")
-                    gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
-            else:
-                d_inner = d_term if d_inner is None else Covariances(*map(np.add, d_inner, d_term))
-        gradients |= self._noise_gradient(tape, d_covariances.K_Z, d_covariances.K_diag)
-        return gradients if d_inner is None else gradients | inner_products.backward(inner_tape, d_inner)
+        gradients = self._noise_gradient(tape, d_covariances.K_Z, d_covariances.K_diag)
+        for term, covariances, inner_tape in tape.terms:
+            d_inner, d_hyperparameters = term.backward(covariances, d_covariances)
+            d_inputs = inner_products.backward(inner_tape, d_inner, inducing_needed)
+            for name, gradient in (d_hyperparameters | d_inputs).items():
+                if name != "inducing":
+                    gradients[f"kernel.{term.name}.{name}"] = gradient
+                else:
+                    gradients[name] = gradients[name] + gradient if name in gradients else gradient
+        return gradients
 
     def hyperparameter_gradients(
         self,
@@ -412,11 +334,11 @@ class Kernel:
 
         Gradients by covariances that are zero may be None.
         """
-        gradients: dict[str, NDArray[np.floating]] = {}
-        for term, _, term_tape in tape.terms:
-            d_hyperparameters = term.hyperparameter_gradients(term_tape, d_K_BZ, d_K_Z, d_K_diag)
+        gradients = self._noise_gradient(tape, d_K_Z, d_K_diag)
+        for term, covariances, _ in tape.terms:
+            d_hyperparameters = term.hyperparameter_gradients(covariances, d_K_BZ, d_K_Z, d_K_diag)
             gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
-        return gradients | self._noise_gradient(tape, d_K_Z, d_K_diag)
+        return gradients
 
     def _noise_gradient(
         self, tape: PointsTape, d_K_Z: NDArray[np.floating] | None, d_K_diag: NDArray[np.floating] | None

@@ -155,20 +155,22 @@ class WeightSpace:
 
         `for_step` changes nothing: a step uses the gradients themselves.
         """
-        gradients = zip(WHITENED, self._gradients(tape, d_moments), strict=True)
-        return {name: IndexedRows(tape.columns, gradient) for name, gradient in gradients}
-
-    def _gradients(self, tape: Tape, d_moments: Moments) -> list[NDArray[np.floating]]:
-        """Return the gradients by m, log v and log a of the features of a minibatch."""
-        root, variance = tape.scales
-        whitened = tape.whitened
+        columns, values, (root, variance), whitened = tape
         dtype = whitened.dtype
         width = whitened.shape[1]
         d_latent = np.ascontiguousarray(d_moments.mean, dtype), np.ascontiguousarray(d_moments.variance[:, 0], dtype)
         # The gradient of the bound by the divergence of each feature: −1, divided by the probability of the feature.
-        d_kl = (-1 / self._shares(len(d_moments.mean))[tape.columns]).astype(dtype)
-        features = _FeatureWeights(tape.columns, whitened, root, d_kl)
-        d_whitened, from_mean, from_variance = _sparse_gradients(tape.values.T.tocsr(), d_latent, features)
+        d_kl = (-1 / self._shares(len(d_moments.mean))[columns]).astype(dtype)
+        by_feature = values.T.tocsr()
+        arrays = by_feature.indptr, by_feature.indices, by_feature.data
+        features = columns, whitened, root, d_kl
+        sums = np.empty((len(root), width), dtype), np.empty_like(root), np.empty_like(root)
+
+        def fill(start: int, stop: int) -> None:
+            _fill_gradients(start, stop, arrays, d_latent, features, sums)
+
+        parallel_for(fill, len(root), sparse.row_grain(by_feature, width))
+        d_whitened, from_mean, from_variance = sums
         from_variance *= variance
         # Before the divergence is added, which does not depend on a.
         d_log_prior = 0.5 * from_mean + from_variance
@@ -176,7 +178,8 @@ class WeightSpace:
         whitened_variance = variance / (root * root)
         d_log_variance = from_variance + 0.5 * width * d_kl * (whitened_variance - 1)
         d_log_variance *= is_inside(whitened_variance)
-        return [gradient.astype(dtype, copy=False) for gradient in (d_whitened, d_log_variance, d_log_prior)]
+        gradients = zip(WHITENED, (d_whitened, d_log_variance, d_log_prior), strict=True)
+        return {name: IndexedRows(columns, gradient.astype(dtype, copy=False)) for name, gradient in gradients}
 
 
 def unwhitened(parameters: Parameters) -> dict[str, NDArray[np.floating]]:
@@ -193,43 +196,19 @@ def _scales(parameters: Parameters, columns: NDArray[np.integer] | slice) -> _Sc
     return _Scales(root, bounded_exp(log_variance) * root * root)
 
 
-class _FeatureWeights(NamedTuple):
-    """U features: their columns, the means m of all features, D×P, √a and the gradient by the divergence, both U."""
-
-    columns: NDArray[np.integer]
-    whitened: NDArray[np.floating]
-    root: NDArray[np.floating]
-    d_kl: NDArray[np.floating]
-
-
-def _sparse_gradients(
-    by_feature: sp.csr_array, d_latent: tuple[NDArray[np.floating], NDArray[np.floating]], features: _FeatureWeights
-) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
-    """Return what `_fill_gradients` fills in, given the values of features, U×B, and gradients by the moments."""
-    size = len(features.root)
-    width = features.whitened.shape[1]
-    gradients = np.empty((size, width), features.root.dtype), np.empty_like(features.root), np.empty_like(features.root)
-    arrays = by_feature.indptr, by_feature.indices, by_feature.data
-
-    def fill(start: int, stop: int) -> None:
-        _fill_gradients(start, stop, arrays, d_latent, features, gradients)
-
-    parallel_for(fill, size, sparse.row_grain(by_feature, width))
-    return gradients
-
-
 @compiled
 def _fill_gradients(
     start: int,
     stop: int,
     by_feature: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]],
     d_moments: tuple[NDArray[np.floating], NDArray[np.floating]],
-    features: _FeatureWeights,
+    features: tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
     gradients: tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
 ) -> None:
     """Fill in the gradients by m, U×P, m_d · ∂/∂m_d without the divergence, U, and Σ_i x_id² ∂/∂s_i, U.
 
-    `by_feature` are the arrays of a csr_array, U×B. One pass over the weights of each feature does all.
+    `by_feature` are the arrays of a csr_array, U×B; `features` are columns, U, the means m of all features, D×P, √a and
+    the gradient by the divergence, both U. One pass over the weights of each feature does all.
     """
     indptr, points, values = by_feature
     d_mean, d_variance = d_moments

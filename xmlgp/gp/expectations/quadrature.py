@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import ARTANH_17, polynomial
+from xmlgp.linear_algebra.elementary import polynomial
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["DEFAULT_NODES", "LabelBlock", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
@@ -76,12 +76,12 @@ class Quadrature:
         self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
     ) -> NDArray[np.floating]:
         """Return E log(1 + e^f), elementwise."""
-        rules = _rules(self.nodes, False, mean.dtype)
-
-        def fill(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
-            _expected_softplus(mean, variance, out, rules, np.empty(CHUNK, mean.dtype))
-
-        return _elementwise(fill, 1, mean, variance)[0]
+        std = np.sqrt(np.maximum(np.asarray(variance, mean.dtype), 0))
+        total = np.zeros_like(mean)
+        for node, weight in zip(*nodes_and_weights(self.nodes, mean.dtype), strict=True):
+            f = mean + node * std
+            total += weight * (np.maximum(f, 0) + np.log1p(np.exp(-np.abs(f))))
+        return total
 
     def gradients(
         self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float, for_step: bool = False
@@ -167,27 +167,21 @@ class _Buffers(NamedTuple):
         return cls(center, std, first, second, size, variance, np.empty(CHUNK + 1, np.int64))
 
 
-def _elementwise(
-    fill: Callable[..., None], count: int, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
-) -> list[NDArray[np.floating]]:
-    """Return `count` arrays of the shape of the means, which `fill` fills in one-dimensional parts, on all cores."""
-    results = [np.empty(mean.shape, mean.dtype) for _ in range(count)]
-    variance = np.broadcast_to(np.asarray(variance, mean.dtype), mean.shape)
-    arrays = [np.ravel(mean), np.ravel(variance), *(result.reshape(-1) for result in results)]
-    parallel_for(lambda start, stop: fill(*(array[start:stop] for array in arrays)), mean.size, GRAIN)
-    return results
-
-
 def _gradients(
     mean: NDArray[np.floating], variance: NDArray[np.floating] | float, tail: float, rules: _Rules
 ) -> list[NDArray[np.floating]]:
-    """Return the derivatives by the mean and by the variance; for the `tail` see `_fill_tails`."""
+    """Return the derivatives by the mean and by the variance, elementwise; for the `tail` see `_fill_tails`."""
+    results = [np.empty(mean.shape, mean.dtype) for _ in range(2)]
+    variance = np.broadcast_to(np.asarray(variance, mean.dtype), mean.shape)
+    flat = np.ravel(mean), np.ravel(variance), results[0].reshape(-1), results[1].reshape(-1)
     limit = mean.dtype.type(tail)
 
-    def fill(m: NDArray[Any], v: NDArray[Any], d_m: NDArray[Any], d_v: NDArray[Any]) -> None:
+    def fill(start: int, stop: int) -> None:
+        m, v, d_m, d_v = (array[start:stop] for array in flat)
         _fill_gradients(m, v, d_m, d_v, limit, rules, _Buffers.empty(mean.dtype))
 
-    return _elementwise(fill, 2, mean, variance)
+    parallel_for(fill, mean.size, GRAIN)
+    return results
 
 
 @compiled
@@ -345,30 +339,3 @@ def _pair_gradients(
                 d_labels[start + k] += d_variance[k] * of_points[i]
                 d_bias[start + k] += d_mean[k]
             d_points[i] += total
-
-
-@compiled
-def _expected_softplus(
-    mean: NDArray[np.floating],
-    variance: NDArray[np.floating],
-    out: NDArray[np.floating],
-    rules: _Rules,
-    std: NDArray[np.floating],
-) -> None:
-    real = mean.dtype.type
-    for start in range(0, mean.size, CHUNK):
-        center = mean[start : start + CHUNK]
-        total = out[start : start + CHUNK]
-        rule = _choose_rule(variance[start : start + CHUNK], rules.limits)
-        for k in range(center.size):
-            std[k] = np.sqrt(max(variance[start + k], real(0)))
-            total[k] = real(0)
-        for j in range(rules.counts[rule]):
-            node = rules.nodes[rule, j]
-            weight = rules.weights[rule, j]
-            for k in range(center.size):
-                f = center[k] + node * std[k]
-                e = _exp_minus(abs(f), real)
-                # log(1 + e^f) = max(f, 0) + log(1 + e^−|f|), and log(1 + e) = 2 artanh(q) with q = e/(2 + e) ≤ 1/3.
-                q = e / (real(2) + e)
-                total[k] += weight * (max(f, real(0)) + real(2) * q * polynomial(q * q, ARTANH_17))

@@ -1,7 +1,7 @@
 """The full posterior of [L] section 4.1, with a mean and a Cholesky factor for each latent function, whitened."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -75,7 +75,7 @@ class Cholesky:
         mean, raw = (parameters[name] for name in self.parameter_names)
         return Prepared(mean, _lower_factors(raw), inverse_lower(_factor(K_Z)))
 
-    def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
+    def alpha(self, prepared: Any) -> NDArray[np.floating]:
         """Return α: L_Z⁻ᵀ v."""
         alpha: NDArray[np.floating] = prepared.inverse.T @ prepared.mean
         return alpha
@@ -170,19 +170,10 @@ def _factor(K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
 
 def _lower_factors(raw: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return each L_p, P×M×M, of the parameters `posterior.whitened_factor`."""
-    factors = np.empty(raw.shape, raw.dtype)
-    parallel_for(lambda first, last: _copy_lower(raw[first:last], factors[first:last]), len(raw), 1)
     index = np.arange(raw.shape[1])
+    factors = raw * np.tri(len(index), dtype=raw.dtype)
     factors[:, index, index] = bounded_exp(raw[:, index, index])
     return factors
-
-
-@compiled
-def _copy_lower(source: NDArray[np.floating], target: NDArray[np.floating]) -> None:
-    for p in range(source.shape[0]):
-        for i in range(source.shape[1]):
-            target[p, i, :i] = source[p, i, :i]
-            target[p, i, i + 1 :] = 0
 
 
 def _product(left: NDArray[np.floating], lower: NDArray[np.floating], out: NDArray[np.floating]) -> None:

@@ -1,7 +1,7 @@
 """The posteriors of [S] section 2.3: a mean for each latent function, and a diagonal Σ for each or one for all."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -83,13 +83,27 @@ class _DiagonalPosterior:
         factorised = run_parallel(partial(factorise_sum, p) for p in range(len(diagonals)))
         return Prepared(parameters["posterior.mean"], diagonals, factorised)
 
-    def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
+    def alpha(self, prepared: Any) -> NDArray[np.floating]:
         """Return the α, M×P, of the mean K_BZ α at points: it is μ."""
-        return prepared.mean
+        alpha: NDArray[np.floating] = prepared.mean
+        return alpha
 
     def mean_from_alpha(self, alpha: NDArray[np.floating], K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the `posterior.mean` with which the mean at points is K_BZ α: it is α."""
         return alpha
+
+    def moments(
+        self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
+    ) -> tuple[Moments, list[NDArray[np.floating]]]:
+        """Return the moments at points, and each K_BZ C⁻¹, B×M."""
+        raise NotImplementedError
+
+    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
+        """Return the moments, the sum of the divergences, and the tape."""
+        moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
+        K_mean = dense.product(covariances.K_Z, prepared.mean)
+        kl = diagonal_kl(prepared.mean, K_mean, prepared.diagonals, prepared.factorised)
+        return moments, kl, Tape(prepared, covariances, projections, K_mean)
 
     def log_diagonal_gradient(
         self, diagonals: NDArray[np.floating], d_diagonals: NDArray[np.floating]
@@ -116,8 +130,8 @@ class SharedDiagonal(_DiagonalPosterior):
 
     def moments(
         self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
-    ) -> tuple[Moments, NDArray[np.floating]]:
-        """Return the moments at points, and K_BZ C⁻¹, B×M."""
+    ) -> tuple[Moments, list[NDArray[np.floating]]]:
+        """Return the moments at points, and K_BZ C⁻¹."""
         mean = prepared.mean
         (C,) = prepared.factorised
         moments = Moments(np.empty((len(K_diag), mean.shape[1]), mean.dtype), np.empty((len(K_diag), 1), mean.dtype))
@@ -130,14 +144,7 @@ class SharedDiagonal(_DiagonalPosterior):
             np.subtract(K_diag[i:j], explained, out=moments.variance[i:j, 0])
 
         parallel_for(fill_moments, len(K_diag), GRAIN // C.inverse.size)
-        return moments, projected
-
-    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
-        """Return the moments, the sum of the divergences, and the tape."""
-        moments, projected = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
-        K_mean = dense.product(covariances.K_Z, prepared.mean)
-        kl = diagonal_kl(prepared.mean, K_mean, prepared.diagonals, prepared.factorised)
-        return moments, kl, Tape(prepared, covariances, [projected], K_mean)
+        return moments, [projected]
 
     def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by covariances and parameters.
@@ -220,13 +227,6 @@ class Diagonal(_DiagonalPosterior):
 
         projections = run_parallel(partial(project, p) for p in range(len(factorised)))
         return Moments(K_BZ @ mean, variance), projections
-
-    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
-        """Return the moments, the sum of the divergences, and the tape."""
-        moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
-        K_mean = covariances.K_Z @ prepared.mean
-        kl = diagonal_kl(prepared.mean, K_mean, prepared.diagonals, prepared.factorised)
-        return moments, kl, Tape(prepared, covariances, projections, K_mean)
 
     def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by covariances and parameters."""
