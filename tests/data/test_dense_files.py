@@ -46,7 +46,7 @@ def _truncated():
     os.truncate("e.npy", os.path.getsize("e.npy") - 4)
 
 
-TABLE = r"e.npy: dense features are an array N×E, with a row for each point, not "
+TABLE = r"e.npy: dense features are numbers, an array N×E with a row for each point, not "
 NPY = "e.npy: this is not a complete .npy file of numbers"
 
 
@@ -55,12 +55,14 @@ NPY = "e.npy: this is not a complete .npy file of numbers"
     [
         (lambda: np.save("e.npy", E[:, 0]), TABLE + r"\(6,\)"),
         (lambda: np.save("e.npy", E[:, :0]), TABLE + r"\(6, 0\)"),
-        (lambda: np.save("e.npy", E.astype(complex)), "e.npy: dense features must be numbers, not 'complex128'"),
-        (lambda: np.save("e.npy", _changed(np.nan)), "e.npy: row 3, column 1, counted from 0, is nan, not a finite"),
-        (lambda: np.save("e.npy", _changed(1e39)), r"row 3, column 1, .* is 1e\+39, too large for single precision"),
+        (lambda: np.save("e.npy", E.astype(complex)), TABLE + r"\(6, 3\) of 'complex128'"),
+        (
+            lambda: np.save("e.npy", _changed(np.nan)),
+            "e.npy: row 3, counted from 0, has a number that single precision has not",
+        ),
+        (lambda: np.save("e.npy", _changed(1e39)), "e.npy: row 3, counted from 0, has a number"),
         (lambda: np.save("e.npy", np.array([[{}]]), allow_pickle=True), NPY),
         (_truncated, NPY),
-        (lambda: os.mkfifo("e.npy"), "e.npy: this is not a regular file"),
     ],
 )
 def test_other_files_are_refused(save, message):
@@ -71,7 +73,7 @@ def test_other_files_are_refused(save, message):
 
 def test_nan_is_found_in_every_block_of_rows(monkeypatch):
     monkeypatch.setattr("xmlgp.data.features.BLOCK", 6)
-    with pytest.raises(SettingsError, match="`dense`: row 3, column 1, counted from 0, is nan"):
+    with pytest.raises(SettingsError, match="`dense`: row 3, counted from 0, has a number"):
         read_dense(_changed(np.nan), "the points")
 
 

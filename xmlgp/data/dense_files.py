@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,37 +51,21 @@ def read_dense(dense: Any, data: str) -> DenseRows | None:
     """
     if dense is None:
         return None
-    is_path = _is_path(dense)
+    is_path = isinstance(dense, str | os.PathLike)
     name = os.fspath(dense) if is_path else "`dense`"
-    array = _mapped(name) if is_path else np.asarray(dense)
-    if array.ndim != 2 or not array.shape[1]:
-        raise SettingsError(f"{name}: dense features are an array N×E, with a row for each point, not {array.shape}")
-    if array.dtype.kind not in "biuf":
-        raise SettingsError(f"{name}: dense features must be numbers, not {excerpt(str(array.dtype))}")
-    with np.errstate(over="ignore"):
-        if array.dtype not in TYPES:
-            array = array.astype(np.float32)
-        for rows in array_blocks(array):
-            finite = np.isfinite(array[rows].astype(np.float32))
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0].tolist()
-                row += rows.start
-                value = array[row, column]
-                reason = "too large for single precision" if np.isfinite(value) else "not a finite number"
-                raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")
-    return DenseRows(array, name, data)
-
-
-def _is_path(dense: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(dense, str | os.PathLike)
-
-
-def _mapped(path: str) -> NDArray[Any]:
-    """Return the array in an untrusted .npy file."""
-    # Opening a named pipe would wait for a writer.
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise SettingsError(f"{path}: this is not a regular file")
     try:
-        return np.asarray(map_array(path))
+        array = np.asarray(map_array(name) if is_path else dense)
     except ValueError:
-        raise SettingsError(f"{path}: this is not a complete .npy file of numbers") from None
+        raise SettingsError(f"{name}: this is not a complete .npy file of numbers") from None
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "biuf":
+        found = f"{array.shape} of {excerpt(str(array.dtype))}"
+        raise SettingsError(f"{name}: dense features are numbers, an array N×E with a row for each point, not {found}")
+    if array.dtype not in TYPES:
+        array = array.astype(np.float32)
+    for rows in array_blocks(array):
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(array[rows].astype(np.float32)).all(axis=1)
+        if not finite.all():
+            row = rows.start + int(finite.argmin())
+            raise SettingsError(f"{name}: row {row}, counted from 0, has a number that single precision has not")
+    return DenseRows(array, name, data)
