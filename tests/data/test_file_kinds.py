@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from xmlgp.data.file_kinds import compressed_ending, format_ending
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import XmlgpError
 
@@ -69,5 +69,4 @@ def test_text_is_read(tmp_path, content, encoding):
 
 
 def test_the_endings_of_names():
-    assert [compressed_ending(name) for name in ("a.txt", "a.txt.gz", "A.CSV.GZ", "gz")] == ["", ".gz", ".gz", ""]
     assert [format_ending(name) for name in ("a.csv", "a.JSONL.gz", "a", "b.gz")] == [".csv", ".jsonl", "", ""]

@@ -100,9 +100,9 @@ def test_closed_standard_stream_is_reported(monkeypatch, name):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda content: content[:-4], "truncated"),
-        (lambda content: content[:12], "truncated"),
-        (lambda content: content[:3], "truncated"),
+        (lambda content: content[:-4], "damaged"),
+        (lambda content: content[:12], "damaged"),
+        (lambda content: content[:3], "damaged"),
         (lambda content: content[:1], "damaged"),
         (lambda content: content[: len(content) // 2] + b"\0" * 9 + content[len(content) // 2 + 9 :], "damaged"),
         (lambda content: content + b"more" * 9, "damaged"),
@@ -118,7 +118,7 @@ def test_damaged_compressed_file_is_reported(tmp_path, damage, reason):
 def test_small_file_of_many_empty_points_is_refused(tmp_path):
     path = tmp_path / "data.gz"
     path.write_bytes(gzip.compress(b"\n" * (FREE_BYTES + (1 << 20))))
-    with pytest.raises(XmlgpError, match=f"^{path}: the gzip data expand to more than 100 times"):
+    with pytest.raises(XmlgpError, match=f"^{path}: the gzip data are damaged .they expand to more than 100 times"):
         read(path)
 
 

@@ -7,7 +7,7 @@ import re
 
 from xmlgp.runtime.errors import XmlgpError
 
-__all__ = ["PEEKED", "compressed_ending", "format_ending", "refuse_binary"]
+__all__ = ["PEEKED", "format_ending", "refuse_binary"]
 
 #: The number of bytes at the start of a file that tell whether it is text.
 PEEKED = 4096
@@ -46,11 +46,6 @@ def refuse_binary(path: str, start: bytes, encoding: str | None = None) -> None:
         raise XmlgpError(f"{path}: this is a binary file, not text; if it is UTF-16, {UTF_16}")
 
 
-def compressed_ending(path: str) -> str:
-    """Return the ending that says that a file is compressed, `.gz` in lower case, or an empty string."""
-    return ".gz" if path.lower().endswith(".gz") else ""
-
-
 def format_ending(path: str) -> str:
-    """Return the ending that tells the format of a file, in lower case: that before `compressed_ending`."""
-    return os.path.splitext(path[: len(path) - len(compressed_ending(path))])[1].lower()
+    """Return the ending that tells the format of a file, in lower case, which may come before `.gz`."""
+    return os.path.splitext(path.lower().removesuffix(".gz"))[1]

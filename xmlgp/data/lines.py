@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 
-from xmlgp.data.streams import DamagedError
 from xmlgp.runtime.errors import DataFormatError, UsageError
 from xmlgp.runtime.untrusted_text import excerpt
 
@@ -157,9 +156,6 @@ class LineReader:
         """Read the available bytes of the stream."""
         try:
             piece = self._source.read1(BLOCK_BYTES)
-        except DamagedError as error:
-            line = self.line_number + self._lines.count(b"\n")
-            raise DataFormatError(self.path, line, str(error)) from error
         except UnicodeError as error:
             raise DataFormatError(self.path, self.line_number, f"this is not {self.encoding}: {error}") from None
         self._finished = not piece

@@ -13,17 +13,14 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from xmlgp.data.file_kinds import PEEKED, compressed_ending, refuse_binary
+from xmlgp.data.file_kinds import PEEKED, refuse_binary
 from xmlgp.data.locate import files_read
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 from xmlgp.runtime.errors import UsageError, XmlgpError
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-__all__ = ["DamagedError", "check_outputs", "open_input", "open_output"]
+__all__ = ["check_outputs", "open_input", "open_output"]
 
 #: The first byte of gzip data, which no text has. A slow pipe may have delivered no other one yet.
 GZIP_MAGIC = b"\x1f"
@@ -34,8 +31,8 @@ FREE_BYTES = 1 << 24
 MOST_EXPANDED = 100
 
 
-class DamagedError(Exception):
-    """Compressed data are damaged or truncated; the text says so."""
+#: What reading damaged or truncated gzip data raises.
+DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 class _GzipContent(io.RawIOBase):
@@ -44,7 +41,6 @@ class _GzipContent(io.RawIOBase):
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
         self._content = gzip.GzipFile(fileobj=stream)
-        self._is_file = stream.seekable()
 
     def readable(self) -> bool:
         return True
@@ -52,19 +48,12 @@ class _GzipContent(io.RawIOBase):
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def readinto(self, buffer: Buffer, /) -> int:
-        view = memoryview(buffer)
-        try:
-            piece = self._content.read1(len(view))
-        except EOFError:
-            raise DamagedError("the gzip data are truncated") from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise DamagedError(f"the gzip data are damaged ({error})") from error
-        if self._is_file and self._content.tell() > max(FREE_BYTES, MOST_EXPANDED * self._stream.tell()):
-            raise DamagedError(
-                f"the gzip data expand to more than {MOST_EXPANDED} times their size; `gunzip` makes a file of all"
-            )
-        view[: len(piece)] = piece
+    def readinto(self, buffer: Any, /) -> int:
+        piece = self._content.read1(len(buffer))
+        if self._stream.seekable() and self._content.tell() > max(FREE_BYTES, MOST_EXPANDED * self._stream.tell()):
+            advice = "`gunzip` makes a file of all"
+            raise gzip.BadGzipFile(f"they expand to more than {MOST_EXPANDED} times their size; {advice}")
+        buffer[: len(piece)] = piece
         return len(piece)
 
 
@@ -83,8 +72,8 @@ def open_input(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
                 stream = stack.enter_context(io.BufferedReader(_GzipContent(stream)))
             refuse_binary(path, stream.peek(PEEKED)[:PEEKED], encoding)
             yield stream
-        except DamagedError as error:
-            raise XmlgpError(f"{path}: {error}") from error
+        except DAMAGED as error:
+            raise XmlgpError(f"{path}: the gzip data are damaged ({error})") from error
 
 
 @contextlib.contextmanager
@@ -100,18 +89,15 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with contextlib.ExitStack() as stack:
-        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            stack.enter_context(report_errors_as(path))
-            stream: Any = stack.enter_context(open(path, "wb"))
-        else:
-            target = os.path.realpath(path)
-            stack.enter_context(report_errors_as(path, target))
-            stream = stack.enter_context(atomic_write(target))
-        if compressed_ending(path):
-            # Without name and time, so that equal data give equal files.
-            stream = stack.enter_context(gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0))
-        yield stream
+    is_device = os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)
+    target = path if is_device else os.path.realpath(path)
+    with report_errors_as(path, target), open(target, "wb") if is_device else atomic_write(target) as stream:
+        if not path.lower().endswith(".gz"):
+            yield stream
+            return
+        # Without name and time, so that equal data give equal files.
+        with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+            yield cast(BinaryIO, packed)
 
 
 def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[object]) -> None:
