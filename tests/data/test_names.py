@@ -39,7 +39,7 @@ def test_names_are_read(path, content):
         (b"a\nb\nc\n", 4, "the file ends after 3 of 4 label names"),
         (b"a\nb\nc\nd\ne\n", 5, "the file has more names than the 4 labels"),
         (b"a\nb\nc\nd", 4, "the file ends within this line: it is truncated, or its newline is missing"),
-        (b"a\nb\xe9b\nc\nd\n", 2, "byte 0xe9 at byte 2 of the line is not UTF-8"),
+        (b"a\nb\xe9b\nc\nd\n", 2, "byte 0xe9 at character 2 of the line is not UTF-8"),
         (b"a\nb\nc\nd \x1b[2J\n", 4, "U+001B at column 3 is a control character"),
         ("a\n\x9b2J\nc\nd\n".encode(), 2, "U+009B at column 1 is a control character"),
         (b"0\tgraphs\n1\ttrees\n2\tc\n3\td\n", 1, "U+0009 at column 2 is a control character"),

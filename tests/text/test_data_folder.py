@@ -67,7 +67,7 @@ DAMAGES = [
     (VECTORIZER, lambda content: b" " * (1 << 20) + content, "this is not the description of a vectorizer"),
     (FEATURES, lambda content: content + b"more\n", "the file has more names than the "),
     (FEATURES, lambda content: content.partition(b"\n")[2], "the file ends after "),
-    (FEATURES, lambda content: b"\xff" + content, "byte 0xff at byte 1 of the line is not UTF-8"),
+    (FEATURES, lambda content: b"\xff" + content, "byte 0xff at character 1 of the line is not UTF-8"),
     (LABELS, lambda content: b"", "the file ends after 0 of "),
     (LABELS, lambda content: "\x9b".encode() + content, "U+009B at column 1 is a control character"),
 ]

@@ -54,7 +54,7 @@ def test_another_encoding(tmp_path):
     write(tmp_path, {"a.txt": "für", "a.key": "grün"}, "latin-1")
     assert read(tmp_path, encoding="latin-1") == [Document(1, "a", "für", ["grün"])]
     with pytest.raises(
-        DataFormatError, match=r"a.key:1: byte 0xfc at byte 3 of the line is not UTF-8; in cp1252 it reads 'grün'"
+        DataFormatError, match=r"a.key:1: byte 0xfc at character 3 of the line is not UTF-8; in cp1252 it reads 'grün'"
     ):
         read(tmp_path)
 

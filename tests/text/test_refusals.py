@@ -115,7 +115,7 @@ REFUSED = {
     "cp1252": (
         "a.csv",
         "text,labels\ncafé,a\n".encode("cp1252"),
-        ":2: byte 0xe9 at byte 4 of the line is not UTF-8; in cp1",
+        ":2: byte 0xe9 at character 4 of the line is not UTF-8; in cp1",
     ),
     "carriage returns": ("a.csv", "text,labels\rx,a\r", ":1: there is a carriage return that ends no line; `tr "),
     "a carriage return in a text": (

@@ -25,12 +25,12 @@ BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 26
 #: A byte that is not UTF-8, as Python decodes it.
 ESCAPED = re.compile("[\udc80-\udcff]")
+#: What Python adds to such a byte.
+ESCAPE = 0xDC00
 #: Bytes that cp1252 does not have, decoded in the same way.
 NOT_CP1252 = "\udc81\udc8d\udc8f\udc90\udc9d"
 #: Characters that a message shows in the likely encoding.
 SHOWN = 30
-#: The end of a line with carriage returns.
-RETURNS = re.compile("\r+\n")
 #: The characters of blank lines.
 BLANK = b" \t\r\n"
 #: Seconds that lines of an interactive stream wait for more lines, so that a fast stream fills blocks.
@@ -181,24 +181,19 @@ def decoded_lines(reader: LineReader, newline_needed: bool = False) -> Iterator[
     encoding of the reader, or has a carriage return that does not belong to its end.
     """
     reader.newline_needed = newline_needed
-    number = 1
+    first = reader.line_number
     while block := reader.read_lines():
-        # Files with byte order marks may have been joined.
-        block = block.removeprefix(codecs.BOM_UTF8) if number > 1 else block
         text = block.decode(errors="surrogateescape")
-        if "\r" in text:
-            # A file that was converted twice has several carriage returns before a newline.
-            text = RETURNS.sub("\n", text)
-        if "\n\ufeff" in text:
-            text = text.replace("\n\ufeff", "\n")
-        malformed = not text.isascii() and ESCAPED.search(text) or "\r" in text
+        is_plain = "\r" not in text and (text.isascii() or not ESCAPED.search(text))
         # Each line of the block ends with a newline.
-        for line_number, line in enumerate(text.split("\n")[:-1], number):
-            reader.decoded = line_number
-            if malformed:
-                _check_line(line, line_number, reader)
-            yield line_number, line
-        number = line_number + 1
+        for number, content in enumerate(text.split("\n")[:-1], first):
+            # Files with byte order marks may have been joined, and one that was converted twice has several returns.
+            line = content.removeprefix("\ufeff").rstrip("\r")
+            if not is_plain:
+                _check_line(line, number, reader)
+            reader.decoded = number
+            yield number, line
+        first = reader.line_number
 
 
 def _check_line(line: str, number: int, reader: LineReader) -> None:
@@ -211,15 +206,14 @@ def _check_line(line: str, number: int, reader: LineReader) -> None:
         raise DataFormatError(reader.path, number, reason)
     if reader.encoding:
         raise DataFormatError(reader.path, number, f"this line is not {reader.encoding}")
-    content = line.encode(errors="surrogateescape")
-    position = len(line[: wrong.start()].encode())
-    reason = f"byte 0x{content[position]:02x} at byte {position + 1} of the line is not UTF-8"
+    at = wrong.start()
+    word = max(line.rfind(blank, 0, at) for blank in " \t,") + 1
     encoding = "cp1252" if wrong[0] not in NOT_CP1252 else "latin-1"
-    word = max(content.rfind(blank, 0, position) for blank in (b" ", b"\t", b",")) + 1
-    shown = content[word:].decode(encoding, "replace")
+    shown = line[word : word + SHOWN].encode(errors="surrogateescape").decode(encoding, "replace")
+    reason = f"byte 0x{ord(wrong[0]) - ESCAPE:02x} at character {at + 1} of the line is not UTF-8"
     raise DataFormatError(
         reader.path,
         number,
-        f"{reason}; in {encoding} it reads {excerpt(shown[:SHOWN].strip())}: --encoding {encoding} reads a corpus so, "
+        f"{reason}; in {encoding} it reads {excerpt(shown.strip())}: --encoding {encoding} reads a corpus so, "
         f"and `iconv -f {encoding} -t utf-8 FILE > NEW` converts any text",
     )

@@ -19,10 +19,10 @@ from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Rows", "row_of", "scan_rows"]
 
-TAB, NEWLINE, RETURN, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n\r +,-.09:Ee"
+TAB, NEWLINE, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n +,-.09:Ee"
 
 #: A value, if the line is well-formed.
-VALUE = re.compile(rb":([^ \t\r\n]+)")
+VALUE = re.compile(rb":([^ \t\n]+)")
 
 #: Integers of 15 digits and powers of ten up to 10**22 are exact as doubles, so the quotient of two is the double
 #: nearest to the decimal (Clinger, How to read floating point numbers accurately, 1990).
@@ -45,7 +45,7 @@ REASONS = {
 END_OF_NUMBER = re.compile(rb"[ \t,:\n]")
 
 #: What ends a word.
-END_OF_WORD = re.compile(rb"[ \t]|\r?\n")
+END_OF_WORD = re.compile(rb"[ \t\n]")
 
 
 class Rows(NamedTuple):
@@ -73,6 +73,7 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
         Whether blank lines are no points, the line of a point without labels may start with a feature, and labels may
         be -1. Label k is then in column k + 1.
     """
+    text = text.replace(b"\r\n", b"\n")
     line_count = text.count(b"\n")
     pair_count = text.count(b":")
     labels = np.empty(line_count + text.count(b","), np.int32)
@@ -215,15 +216,14 @@ def _scan_pairs(
 
 @compiled
 def _is_blank(text: NDArray[np.uint8], at: int) -> bool:
-    """Return whether a position has a space, a tab, a newline, or a carriage return before a newline."""
-    byte = text[at]
-    return byte in (SPACE, NEWLINE, TAB) or (byte == RETURN and text[at + 1] == NEWLINE)
+    """Return whether a position has a space, a tab or a newline."""
+    return text[at] in (SPACE, NEWLINE, TAB)
 
 
 @compiled
 def _skip_blanks(text: NDArray[np.uint8], at: int) -> int:
-    """Return the next position that is not a space or a tab, nor a carriage return before a newline."""
-    while text[at] == SPACE or text[at] == TAB or (text[at] == RETURN and text[at + 1] == NEWLINE):
+    """Return the next position that has no space and no tab."""
+    while text[at] == SPACE or text[at] == TAB:
         at += 1
     return at
 
