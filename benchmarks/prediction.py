@@ -17,7 +17,7 @@ import click
 import numpy as np
 
 from benchmarks import harness, peers
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.settings import MLGPFSettings
@@ -68,7 +68,7 @@ def throughput(model, file, repeats, outputs=OUTPUTS):
     """
     memory = harness.PeakMemory()
     features = read_dataset(file).features
-    predictor = open_predictor(ModelFolder(model))
+    predictor = open_model(ModelFolder(model)).predictor
 
     def predict(output):
         for _ in predictor.top(features, peers.TOP, output or predictor.default_output):

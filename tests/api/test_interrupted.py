@@ -94,7 +94,7 @@ def test_no_run_is_interrupted_without_a_checkpoint(tmp_path):
 
 def test_a_run_says_how_far_it_came(interrupted, tmp_path):
     run = InterruptedRun.read(interrupted())
-    assert (run.settings, run.data) == (SETTINGS, small_dataset().facts)
+    assert (run.settings, run.data) == (SETTINGS.with_model(), small_dataset().facts)
     assert set(run.preprocess) == {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
     assert (run.step, run.steps, run.where) == (2, 6, "after 2 of 6 steps of training")
     assert run.cores == core_count()
@@ -113,6 +113,14 @@ def test_the_first_difference_to_another_run_is_named(interrupted):
     assert run.difference(run.data, BMLPLSettings()) == "with different settings (model mlgpf, now bmlpl)"
 
 
+@pytest.mark.parametrize("forged", [{"data": 5}, {"settings": {"model": ["mlgpf"]}}, {"settings": {"factors": -1}}])
+def test_a_checkpoint_of_forged_data_or_settings_is_another_run(interrupted, forged):
+    path = interrupted(lambda content: content["about"].update(forged))
+    with pytest.raises(ModelFolderError, match=r"an unfinished run (on other data|with different settings) .*exists, "):
+        xmlgp.train(small_dataset(), path, settings=SETTINGS)
+    assert xmlgp.train(small_dataset(), path, settings=SETTINGS, resume=False).folder.stage == "trained"
+
+
 def test_a_checkpoint_of_another_version_is_refused(interrupted):
     path = interrupted(lambda content: content["about"].update(format_version=99))
     assert refused(path).startswith(f"{path / CHECKPOINT}: another version of xmlgp wrote it; ")
@@ -120,7 +128,7 @@ def test_a_checkpoint_of_another_version_is_refused(interrupted):
 
 #: What a forged checkpoint may say of a run, and of its state.
 FORGED_ABOUT = [
-    {"data": 5}, {"preprocess": ["x"]}, {"preprocess": {"a": 5}}, {"model": ["mlgpf"]}, {"settings": {"factors": -1}},
+    {"preprocess": ["x"]}, {"preprocess": {"a": 5}}, {"settings": 5},
     {"preprocess": {"preprocess.idf": {"file": "../victim", "dtype": "<f4", "shape": [1]}}},
     {"preprocess": {"preprocess.idf": {"file": "arrays/../../victim", "dtype": "<f4", "shape": [1]}}},
     {"cores": "\x1b[31m"}, {"cores": [[[[[[[[[[[["deep"]]]]]]]]]]]]},

@@ -84,7 +84,7 @@ def test_new_words_and_labels_are_learned():
     result = run("learn", "model", "more.jsonl")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "more.jsonl: 6 documents, 5 features (2 new), 2 labels (1 new)\n" in result.stderr
-    assert "model: training again on all 18 points, with 5 features and 2 labels\n" in result.stderr
+    assert "model: training again on 18 points, 5 features, 2 labels\n" in result.stderr
     assert run("train", "all.jsonl", "whole", *options).exit_code == 0
     assert arrays("model") == arrays("whole")
     assert "learned     6 points after 12\n" in run("show", "model").stdout

@@ -15,7 +15,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.problems import paired_dataset
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.model_folder.folder import ModelFolder
@@ -39,7 +39,7 @@ def test_scores_equal_those_of_the_library(options, count, output):
     assert (result.exit_code, result.output) == (0, "")
     scores, rows = read_scores("scores"), np.repeat(np.arange(9), count)
     features = read_dataset("data/test.txt").features
-    values, std = open_predictor(ModelFolder("model")).score(features, output, with_std=True)
+    values, std = open_model(ModelFolder("model")).predictor.score(features, output, with_std=True)
     assert scores.labels.tolist() == np.argsort(-values, axis=1)[:, :count].ravel().tolist()
     # `score` adds up the terms of a row in another order.
     np.testing.assert_allclose(scores.scores, values[rows, scores.labels], rtol=1e-5)

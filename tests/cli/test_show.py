@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.command import SMALL, changed_description, run, said
 from xmlgp import __version__
-from xmlgp.api.trained_model import open_topics
+from xmlgp.api.trained_model import load, topics_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.neighbours.choice import DEFAULT
 from xmlgp.neighbours.hyperparameters import in_words
@@ -63,7 +63,7 @@ def test_a_run_is_described_with_and_without_a_model(workdir, interrupt):
 
 def test_topics_are_listed_with_their_labels(topics):
     lines = run("show", "model", "--topics").stdout.splitlines()
-    expected = open_topics(ModelFolder("model"))
+    expected = topics_of(load("model"))
     heads = [f"topic {topic.number} ({100 * topic.share:.2f} %)" for topic in expected]
     assert [line for line in lines if line.startswith("topic")] == heads
     assert f"  {expected[0].weights[0]:.4f}  {expected[0].labels[0]}" in lines

@@ -157,7 +157,7 @@ def test_two_classes_keep_their_names(tmp_path, models, classes):
     assert loaded.classes_.dtype == model.classes_.dtype
     same_models(loaded, model)
     same_predictions(loaded, model, small_dataset().features.sparse)
-    assert ModelFolder(tmp_path).classes == classes
+    assert ModelFolder(tmp_path).description["classes"] == classes
 
 
 def named_classes(models, classes):

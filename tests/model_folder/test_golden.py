@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.model_folder.golden.make import DENSE, MODELS, data
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.features import Features
 from xmlgp.data.formats import read_dataset
 from xmlgp.model_folder.description import FORMAT_VERSION
@@ -46,7 +46,7 @@ def test_predictions_are_unchanged(model, output):
     before = contents(path)
     dataset, _ = read_dataset(data(model, "test"))
     K = described(path)["data"]["K"]
-    predictor = open_predictor(ModelFolder(path))
+    predictor = open_model(ModelFolder(path)).predictor
     expected = read_scores(path / f"{output}.txt")
     features = dataset.features
     if model == DENSE:
@@ -69,7 +69,7 @@ def by_label(scores, values):
 
 def test_a_calibration_without_the_term_of_the_first_rank_is_still_read():
     # The golden model was written before there was one.
-    predictor = open_predictor(ModelFolder(GOLDEN / "calibrated"))
+    predictor = open_model(ModelFolder(GOLDEN / "calibrated")).predictor
     assert described(GOLDEN / "calibrated")["arrays"]["parameters.calibration"]["shape"] == [4]
     assert predictor.calibration.coefficients.shape == (5,)
     assert predictor.calibration.coefficients[4] == 0

@@ -10,10 +10,8 @@ from typing import Any
 
 from xmlgp.api.points import FilePath
 from xmlgp.model_folder.arrays import Entry, is_entry, remove, remove_unused_arrays
-from xmlgp.model_folder.description import is_data
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.fields import Settings, in_words
-from xmlgp.models.table import settings_from
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
@@ -44,20 +42,19 @@ def describe_run(data: Mapping[str, Any], settings: Settings, preprocess: Mappin
     return {
         "format_version": FORMAT_VERSION,
         "cores": core_count(),
-        "model": settings.model,
         "data": dict(data),
-        "settings": settings.mapping(),
+        "settings": settings.with_model(),
         "preprocess": dict(preprocess),
     }
 
 
 @dataclass(frozen=True, eq=False)
 class InterruptedRun:
-    """An interrupted run, of whose steps `step` are done."""
+    """An interrupted run, of whose steps `step` are done; its data and settings are not checked."""
 
     checkpoint: Checkpoint
-    data: dict[str, Any]
-    settings: Settings
+    data: object
+    settings: dict[str, Any]
     preprocess: dict[str, Entry]
     cores: int
     step: int
@@ -74,17 +71,14 @@ class InterruptedRun:
             raise ModelFolderError(
                 f"{checkpoint.path}: another version of xmlgp wrote it; use `resume=False` to start a new run"
             )
-        state = checkpoint.facts
         with checkpoint.checked():
-            counts = about["cores"], state["step"], state["steps"]
+            counts = about["cores"], *(checkpoint.facts[name] for name in ("step", "steps"))
             entries = about["preprocess"]
             # The files of arrays are removed with the run.
             are_entries = all(is_entry(Path(path), entry) for entry in entries.values())
-            are_counts = all(type(count) is int for count in counts) and 0 <= state["step"] <= state["steps"]
-            if not (is_data(about["data"]) and are_entries and are_counts):
+            if not are_entries or not all(type(count) is int for count in counts) or not 0 <= counts[1] <= counts[2]:
                 raise ValueError("an entry has another type")
-            settings = settings_from(about["settings"], str(checkpoint.path), about["model"])
-            return cls(checkpoint, about["data"], settings, entries, *counts)
+            return cls(checkpoint, about["data"], dict(about["settings"]), entries, *counts)
 
     @property
     def where(self) -> str:
@@ -95,11 +89,10 @@ class InterruptedRun:
         """Return how this run differs from another, after "a run"; None if it does not."""
         if self.data != data:
             return "on other data"
-        now = settings.with_model()
-        # The model comes first, so all names that follow are settings of both.
-        for name, value in self.settings.with_model().items():
-            if value != now[name]:
-                return f"with different settings ({name} {in_words(value)}, now {in_words(now[name])})"
+        # The model comes first: the other settings of another model have other names.
+        for name, value in settings.with_model().items():
+            if self.settings.get(name) != value:
+                return f"with different settings ({name} {in_words(self.settings.get(name))}, now {in_words(value)})"
         return None
 
 

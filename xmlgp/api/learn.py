@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import Any
 
 from xmlgp.api.interrupted import readable_run
 from xmlgp.api.kept_points import arrays_of_points, points_from
@@ -12,7 +11,7 @@ from xmlgp.api.points import FilePath
 from xmlgp.api.run import Run
 from xmlgp.api.source import Labels, Points, Source, check_width
 from xmlgp.api.train import train_into
-from xmlgp.api.trained_model import TrainedModel, held, rewritten
+from xmlgp.api.trained_model import NOUNS, TrainedModel, held, rewritten
 from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
@@ -21,7 +20,7 @@ from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels
 
-__all__ = ["has_learned", "learn"]
+__all__ = ["learn"]
 
 
 def learn(
@@ -67,56 +66,33 @@ def learn(
         points, _, names = source.read(signature, reporter=reporter)
         check_sizes(points, signature.D, signature.K)
         check_width(points.features.width, signature.E, source.data)
-        if not points.N or has_learned(trained, points):
+        if not points.N or points.fingerprint in {batch["fingerprint"] for batch in trained.batches}:
             reason = "the model has learned these points already" if points.N else "there are no points"
             reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")
             return _with_names(trained, trained.names, retrain, reporter)
         names = name_labels(names, concepts, reporter.note, trained.names)._replace(texts=trained.names.texts)
-        learned = [*trained.batches, _used(points).facts]
-        kept = _kept_points(trained, points.D, points.K) if trained.points else None
+        kept = _kept_points(trained, points.D, points.K)
         everything = stack([kept, points]) if kept else None
-        joined = None if retrain else _joined(trained, points, everything, names, learned)
-        if joined is not None:
-            reporter.note(f"{joined}: learned {counted(points.N, 'point')}; {joined.data['N']} in all")
-            return joined
-        return _train_again(trained, everything, names, learned, reporter)
+        changed = replace(trained, names=names, learned=[*trained.batches, points.facts])
+        if not retrain and (joined := _joined(changed, points, everything)):
+            reporter.note(f"{trained}: learned {counted(points.N, 'point')}; {joined.data['N']} in all")
+            return rewritten(trained, joined)
+        return _train_again(changed, everything, reporter)
 
 
-def has_learned(model: TrainedModel, points: Dataset) -> bool:
-    """Return whether a model was trained on all of these points together, or has learned them so."""
-    first, *later = model.batches
-    used = _used(points)
-    if used.facts in later:
-        return True
-    # A fingerprint depends on the numbers of features and labels.
-    D, K = first["D"], first["K"]
-    return first["N"] == points.N and used.D <= D and used.K <= K and _sized(points, D, K).facts == first
-
-
-def _used(points: Dataset) -> Dataset:
-    """Return points without the features and labels after the last ones that they have."""
-    matrices = points.features.sparse, points.labels
-    return _sized(points, *(int(matrix.indices.max(initial=-1)) + 1 for matrix in matrices))
-
-
-def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset:
-    """Return the points that a model keeps, with D features and K labels."""
+def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
+    """Return the points that a model keeps, with D features and K labels; None if it keeps none."""
+    if not model.points:
+        return None
     points = points_from(model.points, model.data)
     if points is None:
         raise ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
-    return _sized(points, D, K)
-
-
-def _sized(points: Dataset, D: int, K: int) -> Dataset:
-    """Return points with D features and K labels."""
     X = widened(points.features.sparse, D)
     return Dataset(points.features.with_sparse(X), widened(points.labels, K))
 
 
-def _joined(
-    model: TrainedModel, points: Dataset, everything: Dataset | None, names: Names, learned: list[dict[str, Any]]
-) -> TrainedModel | None:
-    """Return the model, which may be in a locked folder, whose index new points have joined; None without an index."""
+def _joined(model: TrainedModel, points: Dataset, everything: Dataset | None) -> TrainedModel | None:
+    """Return a model whose index new points have joined; None if it has no index."""
     found = MODELS[model.settings.model].join(model.settings, model.preprocessed, model.parameters, points)
     if found is None:
         return None
@@ -125,26 +101,21 @@ def _joined(
     data = points.facts | {"N": model.data["N"] + points.N, "fingerprint": fingerprint}
     preprocessed, parameters = found
     kept = arrays_of_points(everything) if everything else {}
-    changed = replace(
-        model, data=data, preprocessed=preprocessed, parameters=parameters, names=names, learned=learned, points=kept
-    )
-    return rewritten(model, changed)
+    return replace(model, data=data, preprocessed=preprocessed, parameters=parameters, points=kept)
 
 
-def _train_again(
-    model: TrainedModel, points: Dataset | None, names: Names, learned: list[dict[str, Any]], reporter: Reporter
-) -> TrainedModel:
+def _train_again(model: TrainedModel, points: Dataset | None, reporter: Reporter) -> TrainedModel:
     """Return the model that is trained on all points, and replaces the one in its locked folder."""
     if points is None:
         raise SettingsError(f"{model} keeps no training points; train again on all points together")
-    facts = {"learned": learned, "classes": model.classes}
-    run = Run(points, names, model.settings, reporter, texts=model.numbered_texts, facts=facts)
+    facts = {"learned": model.learned, "classes": model.classes}
+    run = Run(points, model.names, model.settings, reporter, texts=model.numbered_texts, facts=facts)
     if model.folder is None:
         return run.train(run.preprocess())
     path = model.folder.path
     run = replace(run, reporter=reporter.about(path))
-    sizes = [counted(points.shape[i], noun) for i, noun in enumerate(("point", "feature", "label"))]
-    run.reporter.note(f"training again on all {sizes[0]}, with {sizes[1]} and {sizes[2]}")
+    sizes = ", ".join(counted(count, noun) for count, noun in zip(points.shape, NOUNS, strict=True))
+    run.reporter.note(f"training again on {sizes}")
     # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
     interrupted = readable_run(path)
     is_same = interrupted is not None and interrupted.difference(run.identity, run.settings) is None
@@ -153,7 +124,7 @@ def _train_again(
 
 def _with_names(model: TrainedModel, names: Names, retrain: bool, reporter: Reporter) -> TrainedModel:
     """Return a model, which may be in a locked folder, with other names, perhaps trained again."""
+    changed = replace(model, names=names)
     if retrain:
-        points = _kept_points(model, model.data["D"], model.data["K"]) if model.points else None
-        return _train_again(model, points, names, model.learned, reporter)
-    return model if names == model.names else rewritten(model, replace(model, names=names))
+        return _train_again(changed, _kept_points(model, model.data["D"], model.data["K"]), reporter)
+    return model if names == model.names else rewritten(model, changed)

@@ -117,8 +117,7 @@ def train_into(
         about = describe_run(run.identity, run.settings, entries)
         state = interrupted.checkpoint if interrupted else None
         model = run.train(preprocessed, CheckpointWriter(path / CHECKPOINT, about, checkpoint_seconds, state))
-        workers = {"workers": run.work.workers} if run.work.workers else {}
-        folder = write_model(model, path, entries, **workers)
+        folder = write_model(model, path, entries)
     remove([path / CHECKPOINT], ())
     took = f"trained in {time.perf_counter() - began:.1f} s"
     # The best of a single label is no measure.

@@ -41,20 +41,16 @@ __all__ = [
     "model_to_replace",
     "named_arrays",
     "open_model",
-    "open_predictor",
-    "open_topics",
     "opened",
     "read_preprocessing",
     "rewritten",
     "stored_preprocessing",
+    "topics_of",
     "write_model",
 ]
 
 #: What N, D and K count.
 NOUNS = ("point", "feature", "label")
-
-#: What the names of arrays begin with that only models of earlier versions have.
-FORMER = ("label_index.", "regression.")
 
 
 @dataclass(eq=False)
@@ -232,14 +228,9 @@ def rewritten(before: TrainedModel, model: TrainedModel) -> TrainedModel:
     """
     if before.folder is None:
         return model
-    description = before.folder.description
-    earlier, arrays = _arrays_of(before), _arrays_of(model)
-    same = {name for name, array in arrays.items() if array is earlier.get(name)}
-    known = before.names.in_files
-    same |= {f"names.{kind}" for kind, names in model.names.in_files.items() if names == known.get(kind)}
-    keep = {name: entry for name, entry in description["arrays"].items() if name in same}
-    facts = {"workers": description["workers"]} if "workers" in description else {}
-    return replace(model, folder=write_model(model, before.folder.path, keep, **facts))
+    earlier, entries = _arrays_of(before), before.folder.entries("")
+    keep = {name: entries[name] for name, array in _arrays_of(model).items() if array is earlier.get(name)}
+    return replace(model, folder=write_model(model, before.folder.path, keep))
 
 
 def load(path: FilePath) -> TrainedModel:
@@ -273,19 +264,15 @@ def _checked_path(model: object) -> FilePath:
 @contextlib.contextmanager
 def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
-    if isinstance(model, TrainedModel) and not model.folder:
-        yield model
+    folder = model.folder if isinstance(model, TrainedModel) else ModelFolder(_checked_path(model))
+    if folder is None:
+        yield opened(model)
         return
-    path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
-    # The lock would create a folder.
-    if not ModelFolder.exists(path):
-        ModelFolder(path)
-    with lock_model_folder(path):
-        folder = ModelFolder(path)
-        known = model.folder if isinstance(model, TrainedModel) else None
-        # Array files have other names in every model, so this is the same model.
-        is_current = known is not None and known.description == folder.description
-        yield model if isinstance(model, TrainedModel) and is_current else open_model(folder)
+    with lock_model_folder(folder.path):
+        now = ModelFolder(folder.path)
+        # Array files have other names in every model, so an equal description means the same model.
+        is_current = isinstance(model, TrainedModel) and now.description == folder.description
+        yield opened(model) if is_current else open_model(now)
 
 
 def open_model(folder: ModelFolder) -> TrainedModel:
@@ -294,57 +281,44 @@ def open_model(folder: ModelFolder) -> TrainedModel:
     ModelFolderError if the model is not trained yet, or damaged. With `ModelFolder.read(path, open_model)` all arrays
     are of one model, even while another replaces it.
     """
-    preprocessed, parameters, predictor = _checked(folder)
+    if folder.stage != "trained":
+        raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
     about = folder.description
+    data = about["data"]
+    preprocessed = stored_preprocessing(folder)
+    parameters = folder.arrays("parameters.")
+    kind = MODELS[folder.settings.model].load_predictor()
+    predictor = kind.from_arrays(folder.settings, preprocessed, parameters, data["D"], data["K"])
+    if predictor is None or predictor.width != data.get("dense", 0):
+        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
     model = TrainedModel(
         settings=folder.settings,
-        data=about["data"],
+        data=data,
         preprocessed=preprocessed,
         parameters=parameters,
         history=about["history"],
         names=folder.names,
         learned=about.get("learned", []),
-        classes=np.array(folder.classes) if folder.classes else None,
+        classes=np.array(about["classes"]) if "classes" in about else None,
         folder=folder,
-        held_out=folder.held_out,
+        held_out=HeldOut.from_untrusted(about.get("held_out")),
         points=folder.arrays("points."),
     )
     model.predictor = predictor
     return model
 
 
-def open_predictor(folder: ModelFolder) -> Predictor:
-    """Return the predictor of the model in a folder; its names, which may be many, are not read. See `open_model`."""
-    return _checked(folder)[-1]
-
-
-def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]], Predictor]:
-    """Return the `Preprocessed`, the parameters and the predictor of the untrusted model in a folder."""
-    if folder.stage != "trained":
-        raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
-    D, K = (folder.description["data"][name] for name in "DK")
-    preprocessed = stored_preprocessing(folder)
-    parameters = folder.arrays("parameters.")
-    predictor = MODELS[folder.settings.model].load_predictor()
-    opened = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
-    if opened is None or opened.width != folder.description["data"].get("dense", 0):
-        is_former = any(name.startswith(FORMER) for name in parameters)
-        reason = "of an earlier version; train it again" if is_former else "damaged, its arrays do not fit each other"
-        raise ModelFolderError(f"{folder.path}: the model is {reason}")
-    return preprocessed, parameters, opened
-
-
-def open_topics(folder: ModelFolder, top: int = 5, most: int | None = None) -> list[Topic]:
-    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels.
+def topics_of(model: TrainedModel, top: int = 5, most: int | None = None) -> list[Topic]:
+    """Return the topics of a model, highest share first, each with its `top` labels; ModelFolderError without topics.
 
     If there are more than `most`, those that are most alike are joined.
     """
-    name = folder.description["model"]
+    name = model.settings.model
     topics = MODELS[name].topics
     if topics is None:
-        with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
-        raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
-    return topics(_checked(folder)[1], top, most)
+        with_topics = " or ".join(other for other, record in MODELS.items() if record.topics)
+        raise ModelFolderError(f"{model}: {name} has no topics; train with --model {with_topics}")
+    return topics(model.parameters, top, most)
 
 
 def read_preprocessing(path: Path, entries: Mapping[str, Entry], settings: Settings, D: int) -> Preprocessed:

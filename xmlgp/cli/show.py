@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from xmlgp.api.interrupted import InterruptedRun
-from xmlgp.api.trained_model import describe, open_model, open_topics
+from xmlgp.api.trained_model import TrainedModel, describe, load, open_model, topics_of
 from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.model_folder.folder import ModelFolder
@@ -42,7 +42,7 @@ def show(model: str, as_json: bool, topics: bool) -> None:
     if as_json and topics:
         raise click.UsageError("--json and --topics exclude each other.")
     if topics:
-        lines = ModelFolder.read(model, lambda folder: list(_topics(folder)))
+        lines = list(_topics(load(model)))
     elif as_json:
         lines = [json.dumps(ModelFolder(model).description, indent=1, ensure_ascii=False)]
     else:
@@ -79,11 +79,11 @@ def _run(model: str) -> str:
     return f"an unfinished run, {run.where} at its last checkpoint; run the same command again to resume"
 
 
-def _topics(folder: ModelFolder) -> Iterator[str]:
+def _topics(model: TrainedModel) -> Iterator[str]:
     """Yield each topic, the most frequent first, and its labels with their probability in it."""
-    width = len(str(folder.description["data"]["K"] - 1))
-    names = folder.names.shown
-    for topic in open_topics(folder, most=READABLE):
+    width = len(str(model.data["K"] - 1))
+    names = model.names.shown
+    for topic in topics_of(model, most=READABLE):
         others = len(topic.joined) - 1
         joined = f", joined with {counted(others, 'similar one')}" if others else ""
         yield f"topic {topic.number}{joined} ({100 * topic.share:.2f} %)"

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,6 @@ FORMAT_VERSION = 1
 STAGES = ("preprocessed", "trained")
 
 DESCRIPTION = "model.json"
-
-#: The smallest integer that NumPy has.
-INT64_MIN = -(2**63)
-
-#: The largest integer that NumPy has.
-INT64_MAX = 2**63 - 1
 
 #: Most characters of the name of a class: NumPy has as many for each point that is predicted.
 LONGEST = 1000
@@ -125,7 +118,8 @@ def _are_classes(names: object) -> bool:
         return False
     first, second = names
     # True equals 1.
-    return type(first) is type(second) and all(map(_is_name, names)) and first < second
+    are_alike = type(first) is type(second) and type(first) in (int, float, bool, str)
+    return are_alike and is_plain(names) and first < second and all(len(str(name)) <= LONGEST for name in names)
 
 
 def plain_classes(classes: NDArray[Any]) -> list[int | float | bool | str]:
@@ -134,15 +128,6 @@ def plain_classes(classes: NDArray[Any]) -> list[int | float | bool | str]:
     if not _are_classes(names):
         shown = " and ".join(map(excerpt, names))
         raise SettingsError(
-            f"the classes {shown} cannot be stored: those of a model folder are numbers of 64 bits, or text of at most "
-            f"{LONGEST} characters, none of them a control character"
+            f"the classes {shown} cannot be stored: give numbers or printable texts of at most {LONGEST} characters"
         )
     return names
-
-
-def _is_name(name: object) -> bool:
-    if type(name) is int:
-        return INT64_MIN <= name <= INT64_MAX
-    if type(name) is float:
-        return math.isfinite(name)
-    return type(name) is bool or (type(name) is str and len(name) <= LONGEST and is_plain(name))

@@ -7,7 +7,7 @@ model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md des
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +24,6 @@ from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
-from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
 __all__ = ["ModelFolder"]
@@ -145,7 +144,7 @@ class ModelFolder:
         written: dict[str, Entry] = {}
         try:
             keep = keep or {}
-            write_arrays(path, {**arrays, **_arrays_of(names, keep)}, written)
+            write_arrays(path, {**arrays, **_arrays_of(names)}, written)
             entries = {**keep, **written}
             facts = {"data": dict(data), "settings": settings.mapping(), **facts, "arrays": entries}
             description = {**HEAD, "model": settings.model, "stage": stage, **facts}
@@ -195,21 +194,11 @@ class ModelFolder:
                 return names
         raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
 
-    @property
-    def classes(self) -> list[int | float | bool | str] | None:
-        """The names of the two classes of a model with one label, in ascending order, or None."""
-        return self.description.get("classes")
 
-    @property
-    def held_out(self) -> HeldOut | None:
-        """What training measured on points that it held out, or None."""
-        return HeldOut.from_untrusted(self.description.get("held_out"))
-
-
-def _arrays_of(names: Names, keep: Container[str]) -> dict[str, NDArray[np.uint8]]:
-    """Return the arrays in which names are stored, without some that are to keep."""
-    kinds = {f"names.{kind}": values for kind, values in names.in_files.items()}
-    return {name: np.frombuffer(format_names(kinds[name]), np.uint8) for name in kinds if name not in keep}
+def _arrays_of(names: Names) -> dict[str, NDArray[np.uint8]]:
+    """Return the arrays in which names are stored."""
+    kinds = names.in_files
+    return {f"names.{kind}": np.frombuffer(format_names(values), np.uint8) for kind, values in kinds.items()}
 
 
 def _has_lines(array: NDArray[np.uint8], count: int) -> bool:

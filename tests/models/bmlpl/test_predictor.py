@@ -10,7 +10,7 @@ import xmlgp
 from tests.grids import each_value
 from tests.models.bmlpl.problems import UNWEIGHTED
 from tests.problems import small_dataset, small_features
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.features import Features
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.bmlpl.predictor import LARGEST_LOG_ODDS, BMLPLPredictor
@@ -66,7 +66,7 @@ def test_scores_agree_with_the_formula(tmp_path):
     folder = model(tmp_path)
     parameters = folder.arrays("parameters.")
     z = scales(NEW, parameters)[:, None] * parameters["topics"]
-    predictor = open_predictor(folder)
+    predictor = open_model(folder).predictor
     for with_std in (False, True):
         probability, std = predictor.score(Features(NEW), "probability", with_std)
         np.testing.assert_allclose(probability, 1 - ((1 + z) ** -parameters["shapes"]).prod(axis=2), rtol=1e-6)
@@ -87,7 +87,7 @@ def test_scores_that_overflow_are_refused(tmp_path, output):
     weights = np.zeros((D, T))
     weights[0] = 100
     changes = {"weights": weights, "shapes": np.full(T, 3e37), "intercepts": np.full(T, -40.0)}
-    predictor = open_predictor(model(tmp_path, changes, weighting="none", dtype="float32"))
+    predictor = open_model(model(tmp_path, changes, weighting="none", dtype="float32")).predictor
     points = sp.csr_array(np.eye(3, D, 1, dtype=np.float32))
     assert np.isfinite(predictor.score(Features(points), output, with_std=True)).all()
     points = sp.csr_array(np.roll(points.toarray(), -2, axis=1))
@@ -120,7 +120,7 @@ def fit(changes, stated=T):
 
 
 def test_valid_parameters_are_accepted(tmp_path):
-    open_predictor(model(tmp_path))
+    open_model(model(tmp_path))
     assert fit({}, None)
     # They may be rounded, of either type, and in the other byte order.
     for dtype in ("<f4", ">f4", ">f8"):
@@ -138,7 +138,7 @@ def test_invalid_parameters_are_refused(tmp_path):
     empty = {"topics": np.ones((K, 0)), "weights": np.ones((D, 0))}
     assert not fit(empty | dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0)), None)
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        open_predictor(model(tmp_path, {"shapes": None}))
+        open_model(model(tmp_path, {"shapes": None}))
 
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])

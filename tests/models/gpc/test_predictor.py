@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, scikit_covariances
 from tests.problems import small_dataset, small_features
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.model_folder.folder import ModelFolder
@@ -83,7 +83,7 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
     sigmoids = expit(mean + np.sqrt(variance) * nodes)
     weights = weights / weights.sum()
     probability = (sigmoids @ weights)[:, None]
-    predictor = open_predictor(folder)
+    predictor = open_model(folder).predictor
     for output, expected, spread in (
         ("utility", mean, np.sqrt(variance)),
         ("probability", probability, np.sqrt((sigmoids - probability) ** 2 @ weights)[:, None]),
@@ -95,7 +95,7 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
 
 
 def test_memory_is_bounded(tmp_path):
-    predictor = open_predictor(model(tmp_path))
+    predictor = open_model(model(tmp_path)).predictor
     many = small_features(15_000, D, 0.25, seed=4)
     list(predictor.top(Features(many[:9]), 1, "probability", with_std=True))
     tracemalloc.start()
@@ -138,4 +138,4 @@ def test_damaged_parameters_are_rejected(tmp_path):
     empty = {"posterior.whitened_mean": np.ones((0, 1)), "posterior.whitened_factor": np.ones((1, 0, 0))}
     assert not fit(empty | {"inducing": np.ones((0, D))})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        open_predictor(write(folder, {"parameters.inducing": None}))
+        open_model(write(folder, {"parameters.inducing": None}))

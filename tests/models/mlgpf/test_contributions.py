@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.models.mlgpf.models import NEW, D, K, N, model, weight_space_model, weighted
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.features import Features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.prediction.scores_file import Scores
@@ -61,7 +61,7 @@ def assert_sums_are_utilities(predictor, scores, **tolerance):
 @pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
 def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, own):
     for dtype, tolerance in ("float64", 1e-10), ("float32", 1e-4):
-        predictor = open_predictor(made(tmp_path / dtype, posterior, kind, own, dtype=dtype))
+        predictor = open_model(made(tmp_path / dtype, posterior, kind, own, dtype=dtype)).predictor
         assert predictor.explain(NEW, ALL).features.dtype == dtype
         for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
             assert_sums_are_utilities(predictor, scores, rtol=tolerance, atol=tolerance)
@@ -70,7 +70,7 @@ def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, 
 @pytest.mark.parametrize(("posterior", "kind"), CASES)
 def test_contributions_are_weighted_features_times_the_utilities_of_single_features(tmp_path, posterior, kind):
     folder = made(tmp_path, posterior, kind, True)
-    predictor = open_predictor(folder)
+    predictor = open_model(folder).predictor
     bias = folder.array("parameters.bias")
     # A point with one feature has the length one, whatever its count is.
     slopes = predictor.score(Features(sp.csr_array(np.eye(D, dtype=np.float32))), "utility")[0] - bias

@@ -10,7 +10,7 @@ import pytest
 from tests.damage import around, changed_at, longer, shorter
 from tests.grids import each_value
 from tests.models.mlgpf.models import DATASET, NEW, D, K, M, P, dense_model, model, weight_space_model, write
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.runtime.errors import ModelFolderError, NumericalError
@@ -126,7 +126,7 @@ def model_of(shelf, tmp_path):
 
 def assert_rejected(folder):
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
-        open_predictor(folder)
+        open_model(folder)
     assert "\n" not in str(caught.value)
 
 
@@ -170,13 +170,6 @@ def test_unknown_or_inconsistent_arrays_are_rejected(model_of, kind, changes):
     assert_rejected(write(model_of(kind), changes))
 
 
-@pytest.mark.parametrize("name", ["label_index.recall", "regression.weights"])
-def test_arrays_of_an_earlier_version_are_named_as_such(model_of, name):
-    folder = write(model_of("weight space"), {name: np.ones(3)})
-    with pytest.raises(ModelFolderError, match="^[^\n]*: the model is of an earlier version; train it again$"):
-        open_predictor(folder)
-
-
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [
@@ -209,23 +202,23 @@ def test_another_number_of_labels_is_rejected(tmp_path, change, described):
 def test_preprocessing_arrays_of_wrong_shapes_are_rejected(tmp_path):
     folder = write(model(tmp_path), {"preprocess.idf": np.ones(D - 1)})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        open_predictor(folder)
+        open_model(folder)
 
 
 def test_overflow_of_inducing_inputs_raises_without_a_warning(tmp_path):
     folder = write(model(tmp_path), {"inducing": np.full((M, D), 3e38, np.float32)})
     with pytest.raises(NumericalError, match="not finite"):
-        open_predictor(folder)
+        open_model(folder)
 
 
 def test_byte_order_of_arrays_does_not_change_predictions(tmp_path):
     folder = model(tmp_path)
-    before = open_predictor(folder)
+    before = open_model(folder).predictor
     arrays = folder.arrays("parameters.")
     changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in arrays}
     folder = write(folder, changes)
     for name, array in changes.items():
         assert folder.description["arrays"][f"parameters.{name}"]["dtype"] == array.dtype.str != arrays[name].dtype.str
-    after = open_predictor(folder)
+    after = open_model(folder).predictor
     for found, expected in zip(*(predictor.score(NEW, with_std=True) for predictor in (after, before)), strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -24,7 +24,7 @@ from tests.models.mlgpf.models import (  # fmt: skip
     weighted,
 )
 from tests.problems import small_dataset, small_features
-from xmlgp.api.trained_model import open_predictor
+from xmlgp.api.trained_model import open_model
 from xmlgp.data.features import Features
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.posteriors import POSTERIORS
@@ -56,7 +56,7 @@ def moments_of_probabilities(mean, variance):
 def test_scores_agree_with_dense_formulas(tmp_path, own, posterior, inducing, kernel, dtype):
     settings = {"posterior": posterior, "inducing": inducing, "kernel": kernel[0], "ard": kernel[1], "dtype": dtype}
     folder = model(tmp_path, own, nodes=100, **settings)
-    predictor = open_predictor(folder)
+    predictor = open_model(folder).predictor
     mean, variance = factor_utilities(folder)
     utility, std = predictor.score(NEW, "utility", with_std=True)
     assert utility.dtype == std.dtype == dtype
@@ -79,7 +79,7 @@ def test_moments_in_weight_space_agree_with_dense_formulas(tmp_path):
     loadings, variance = parameters["loadings"], np.exp(parameters["latent_weights.log_variance"])
     expected = points @ parameters["latent_weights.mean"] @ loadings.T + parameters["bias"] + points @ own.T
     spread = np.outer(points**2 @ variance, (loadings**2).sum(axis=1)) + points**2 @ own_variance.T
-    utility, std = open_predictor(folder).score(NEW, "utility", with_std=True)
+    utility, std = open_model(folder).predictor.score(NEW, "utility", with_std=True)
     # Points are weighted in single precision.
     np.testing.assert_allclose(utility, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(std**2, spread, rtol=1e-5)
@@ -87,7 +87,7 @@ def test_moments_in_weight_space_agree_with_dense_formulas(tmp_path):
 
 @each_value(posterior=list(POSTERIORS), output=module.OUTPUTS)
 def test_non_finite_scores_raise(tmp_path, posterior, output):
-    predictor = open_predictor(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
+    predictor = open_model(model(tmp_path, posterior=posterior, weighting="none", dtype="float32")).predictor
     large = NEW[:3].sparse.copy()
     large.data[large.indptr[1] : large.indptr[2]] = 3e38
     large = Features(large)
@@ -97,12 +97,12 @@ def test_non_finite_scores_raise(tmp_path, posterior, output):
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         write_scores(io.BytesIO(), 3, K, predictor.top(large, None, output, with_std=True))
     # Rows of unit length have no large values.
-    unit = open_predictor(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32"))
+    unit = open_model(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32")).predictor
     assert np.isfinite(unit.score(large, output, with_std=True)).all()
 
 
 def test_no_points(tmp_path):
-    predictor = open_predictor(model(tmp_path))
+    predictor = open_model(model(tmp_path)).predictor
     assert predictor.score(NEW[:0], "probability")[0].shape == (0, K)
     assert list(predictor.top(NEW[:0], 3)) == []
 
@@ -111,7 +111,7 @@ def test_no_points(tmp_path):
     own=[True, False], k=[1, 5, None, 1000], output=["utility", "probability"], with_std=[True, False], memory=[0, 256]
 )
 def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, own, k, output, with_std, memory):
-    predictor = open_predictor(model(tmp_path, own))
+    predictor = open_model(model(tmp_path, own)).predictor
     values, deviations = predictor.score(NEW, output, with_std=True)
     alone, nothing = predictor.score(NEW, output)
     assert nothing is None
@@ -153,7 +153,7 @@ def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, s
 
 @pytest.mark.parametrize("ranking", module.OUTPUTS)
 def test_the_default_output_is_what_the_settings_rank_by(tmp_path, ranking):
-    predictor = open_predictor(model(tmp_path, ranking=ranking))
+    predictor = open_model(model(tmp_path, ranking=ranking)).predictor
     assert predictor.default_output == ranking
     np.testing.assert_array_equal(predictor.score(NEW)[0], predictor.score(NEW, ranking)[0])
     np.testing.assert_array_equal(next(predictor.top(NEW, 3)).scores, next(predictor.top(NEW, 3, ranking)).scores)
@@ -183,7 +183,7 @@ def test_scores_do_not_depend_on_the_number_of_cores(monkeypatch, inducing, kern
 
 
 def test_memory_is_bounded(tmp_path):
-    predictor = open_predictor(model(tmp_path, posterior="cholesky"))
+    predictor = open_model(model(tmp_path, posterior="cholesky")).predictor
     many = small_features(3000, D, seed=4)
     # Compiles what is not in the cache.
     list(predictor.top(NEW, 5, "probability", with_std=True))
