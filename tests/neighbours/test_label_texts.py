@@ -27,8 +27,8 @@ def write_texts(path, lines):
     [
         (b"a\tred\nb\n", 2, "label<TAB>text"),
         (b"a\tred\tblue\n", 1, "label<TAB>text"),
-        (b"a\t \n", 1, "the text is empty"),
-        (b"\tred\n", 1, "the label is empty"),
+        (b"a\t \n", 1, "the line must be"),
+        (b"\tred\n", 1, "the line must be"),
         (b"a\tred\nb\t\xff\n", 2, "UTF-8"),
         (b"\n", 1, "no texts"),
     ],

@@ -139,18 +139,14 @@ def _cut(documents: Iterable[Document], waits: Callable[[], bool]) -> Iterator[l
 
 def _summary(points: Dataset, model: Signature) -> str:
     """Return a sentence with the sizes of a corpus, how much is new to a trained model, and what documents lack."""
-    sizes = [counted(points.N, "document"), counted(points.D, "feature"), counted(points.K, "label")]
-    if model.K:
-        sizes[1] += f" ({points.D - model.D or 'none'} new)"
-        sizes[2] += f" ({points.K - model.K or 'none'} new)"
+    new = [f" ({count or 'none'} new)" if model.K else "" for count in (points.D - model.D, points.K - model.K)]
+    sizes = [counted(points.N, "document"), counted(points.D, "feature") + new[0], counted(points.K, "label") + new[1]]
     sentences = [", ".join(sizes)]
-    without_labels = int(np.count_nonzero(np.diff(points.labels.indptr) == 0))
-    without_words = int(np.count_nonzero(np.diff(points.features.sparse.indptr) == 0))
-    if without_labels:
-        sentences.append(
-            f"{counted(without_labels, 'document has', 'documents have')} no labels and will train as having none; "
-            "leave out those whose labels are not known yet"
-        )
-    if without_words:
-        sentences.append(f"{counted(without_words, 'document has', 'documents have')} no words")
+    lacking = {
+        "labels and will train as having none; leave out those whose labels are not known yet": points.labels,
+        "words": points.features.sparse,
+    }
+    for what, matrix in lacking.items():
+        if without := int(np.count_nonzero(np.diff(matrix.indptr) == 0)):
+            sentences.append(f"{counted(without, 'document has', 'documents have')} no {what}")
     return "; ".join(sentences)

@@ -166,19 +166,16 @@ def columns_of(table: Any, kind: str) -> list[str] | None:
     return [name.strip() for name in columns] if kind == "label" else columns
 
 
-def check_columns(
-    kind: str, names: Iterable[str] | None, known: Sequence[str] | None, owner: str = "the model was trained with"
-) -> None:
-    """Raise SettingsError if names of columns differ from the `known` ones of a model in the same place.
+def check_columns(kind: str, names: Iterable[str] | None, expected: Sequence[str] | None) -> None:
+    """Raise SettingsError if names of columns differ from the expected ones of a model in the same place.
 
-    `kind` is "feature" or "label". Columns beyond the shorter list are not compared. The message calls the `known` ones
-    those of the `owner`, with a verb.
+    `kind` is "feature" or "label". Columns beyond the shorter list are not compared.
     """
-    for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
-        if name != expected:
+    for number, (name, other) in enumerate(zip(names or (), expected or (), strict=False)):
+        if name != other:
             raise SettingsError(
-                f"column {number} is the {kind} {excerpt(name)}, but {owner} {excerpt(expected)} there; give it the "
-                "same columns in the same order"
+                f"column {number} is the {kind} {excerpt(name)}, but the model was trained with {excerpt(other)} "
+                "there; give it the same columns in the same order"
             )
 
 

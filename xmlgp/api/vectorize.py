@@ -55,13 +55,9 @@ def vectorize(
             model = Signature(vocabulary, training.D, training.K)
             stream = Corpus(file, lines, corpus, reporter).stream(model, labelled=True)
             blocks = [block.points for block in stream.blocks()]
-        with_words = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
-        points.append(stack([no_points(training.D, training.K), *with_words]))
-        left_out = sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz
-        sentences = [f"{file}: {counted(points[-1].N, 'document')}"]
-        if left_out:
-            sentences.append(f"{counted(left_out, 'label')} left out because no training document has them")
-        if stream.without_words:
-            sentences.append(f"{counted(stream.without_words, 'document has', 'documents have')} no words")
-        reporter.note("; ".join(sentences))
+        known_labels = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
+        points.append(stack([no_points(training.D, training.K), *known_labels]))
+        left_out = counted(sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz, "label")
+        documents = counted(points[-1].N, "document")
+        reporter.note(f"{file}: {documents}; {left_out} left out because no training document has them")
     return write_folder(folder, dict(zip(names, points, strict=True)), vocabulary, reporter.progress)

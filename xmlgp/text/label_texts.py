@@ -29,20 +29,17 @@ def read_label_texts(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     DataFormatError names a malformed line, and the first one of a file without any.
     """
     path = os.fspath(path)
-    pairs: dict[tuple[str, str], None] = {}
+    pairs = []
     with open_input(path) as stream:
         for number, line in decoded_lines(LineReader(stream, path)):
             columns = [normalized_name(column) for column in line.split("\t")]
-            if not any(columns):
-                continue
-            if len(columns) != 2:
+            if len(columns) == 2 and all(columns):
+                pairs.append((columns[0], columns[1]))
+            elif any(columns):
                 raise DataFormatError(path, number, f"the line must be `label<TAB>text`, not {excerpt(line)}")
-            if not all(columns):
-                raise DataFormatError(path, number, f"the {'text' if columns[0] else 'label'} is empty")
-            pairs[columns[0], columns[1]] = None
     if not pairs:
         raise DataFormatError(path, 1, "the file has no texts of labels; a line is `label<TAB>text`")
-    return list(pairs)
+    return list(dict.fromkeys(pairs))
 
 
 class NumberedTexts(NamedTuple):

@@ -42,31 +42,31 @@ def refuse_doubtful(documents: Iterator[Document], reading: Reading, by_place: b
     """
     sample = list(islice(documents, SAMPLE))
     labelled = [document for document in sample if document.labels]
-    if labelled:
-        _refuse_flags(labelled, reading)
-        _refuse_swapped(labelled, reading, by_place)
-        if reading.columns.separator is None:
-            _refuse_other_separator(labelled, reading)
+    labels = Counter(label for document in labelled for label in document.labels)
+    if labels:
+        _refuse_flags(labelled, labels, reading)
+        _refuse_swapped(labelled, labels, reading, by_place)
+        divided = sum(len(document.labels) > 1 for document in labelled)
+        if reading.columns.separator is None and divided <= FEW * len(labelled):
+            _refuse_other_separator(labelled, labels, reading)
     yield from chain(sample, documents)
 
 
-def _refuse_flags(documents: list[Document], reading: Reading) -> None:
+def _refuse_flags(documents: list[Document], labels: Counter[str], reading: Reading) -> None:
     """Raise DataFormatError if all labels are 0 and 1, which name none."""
-    labels = {label for document in documents for label in document.labels}
-    if labels <= FLAGS and len(labels) > 1:
+    if FLAGS.issuperset(labels) and len(labels) > 1:
         reason = f"the labels are only {' and '.join(sorted(labels))}, which name none; {PAGE} makes names of them"
         raise reading.error(documents[0].line, reason)
 
 
-def _refuse_swapped(documents: list[Document], reading: Reading, by_place: bool) -> None:
+def _refuse_swapped(documents: list[Document], labels: Counter[str], reading: Reading, by_place: bool) -> None:
     """Raise DataFormatError if labels never repeat and are long, or have more words than texts and repeat fewer."""
-    labels = Counter(label for document in documents for label in document.labels)
     words = Counter(word for label in labels.elements() for word in split_at_blanks(label))
     texts = Counter(word for document in documents for word in split_at_blanks(document.text))
     never_repeat = len(labels) == labels.total() >= FEWEST and words.total() >= LONG * len(labels)
     # Titles may be shorter than their labels, but no text consists of URIs.
-    uris = sum(count for label, count in labels.items() if "://" in label)
-    longer = by_place and words.total() > texts.total() > 0 and uris <= MOST * labels.total()
+    by_place = by_place and "://" not in labels.most_common(1)[0][0]
+    longer = by_place and words.total() > texts.total() > 0
     if never_repeat or (longer and len(words) * texts.total() > len(texts) * words.total()):
         document = documents[0]
         raise reading.error(
@@ -77,15 +77,12 @@ def _refuse_swapped(documents: list[Document], reading: Reading, by_place: bool)
         )
 
 
-def _refuse_other_separator(documents: list[Document], reading: Reading) -> None:
-    """Raise DataFormatError if no label is divided, and another separator seems to stand within most of them.
+def _refuse_other_separator(documents: list[Document], labels: Counter[str], reading: Reading) -> None:
+    """Raise DataFormatError if a sign other than the separator seems to divide names, as no labels are divided.
 
-    A sign seems to separate names if it is one of `SEPARATORS` in most labels, or if most of what it divides some
-    labels into are labels elsewhere.
+    A sign does if it is one of `SEPARATORS` in most labels, or if most of what it divides some labels into are labels
+    elsewhere.
     """
-    if sum(len(document.labels) > 1 for document in documents) > FEW * len(documents):
-        return
-    labels = Counter(label for document in documents for label in document.labels)
     signs: Counter[str] = Counter()
     for label, count in labels.items():
         signs.update(dict.fromkeys((run.strip() or " " for run in BETWEEN_WORDS.findall(label)), count))
