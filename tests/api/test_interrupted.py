@@ -228,7 +228,7 @@ def test_an_interruption_before_the_first_checkpoint_leaves_nothing(tmp_path, mo
     def stop(*arguments):
         raise Interrupted(15)
 
-    monkeypatch.setattr("xmlgp.api.run.Run.train", stop)
+    monkeypatch.setattr("xmlgp.api.train.Run.train", stop)
     with pytest.raises(Interrupted):
         xmlgp.train(small_dataset(), tmp_path / "model", settings=SETTINGS, checkpoint_seconds=seconds)
     assert not (tmp_path / "model").exists()

@@ -124,7 +124,7 @@ def test_the_command_joins_and_trains_again(model):
     assert result.stderr.splitlines()[-1] == f"{model}: learned 1 point; 121 in all"
     assert "learned     1 point after 120" in run("show", str(model)).stdout
     result = run("learn", str(model), "--retrain")
-    assert f"{model}: training again on 121 points, 76 features, 3 labels\n" in result.stderr
+    assert f"{model}: training again on 121 points\n" in result.stderr
     assert xmlgp.load(model).parameters["bias"].shape == (3,)
 
 

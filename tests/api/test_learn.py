@@ -17,8 +17,7 @@ from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.features import Features
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import Reporter
@@ -84,7 +83,7 @@ def test_new_words_and_labels_are_learned():
     result = run("learn", "model", "more.jsonl")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "more.jsonl: 6 documents, 5 features (2 new), 2 labels (1 new)\n" in result.stderr
-    assert "model: training again on 18 points, 5 features, 2 labels\n" in result.stderr
+    assert "model: training again on 18 points\n" in result.stderr
     assert run("train", "all.jsonl", "whole", *options).exit_code == 0
     assert arrays("model") == arrays("whole")
     assert "learned     6 points after 12\n" in run("show", "model").stdout

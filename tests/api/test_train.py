@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from tests.problems import paired_dataset, small_dataset
 from xmlgp import preprocess, train
-from xmlgp.api.run import Run
+from xmlgp.api.train import Run
 from xmlgp.api.trained_model import stored_preprocessing
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features

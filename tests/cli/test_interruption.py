@@ -19,8 +19,7 @@ from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

@@ -31,16 +31,14 @@ def test_a_trained_model_is_described(model):
     assert json.loads(run("show", "model", "--json").stdout) == description
 
 
-def test_neighbours_and_texts_of_labels_are_described(workdir):
+def test_neighbours_are_described(workdir):
     (workdir / "notes.jsonl").write_text(
         "".join(f'{{"text": "{word} {i}", "labels": ["{word}"]}}\n' for i in range(10) for word in ("cat", "dog"))
     )
-    (workdir / "texts.tsv").write_text("bird\twings\n")
-    assert run("train", "notes.jsonl", "notes", "--label-texts", "texts.tsv", *SMALL, "-q").exit_code == 0
+    assert run("train", "notes.jsonl", "notes", *SMALL, "-q").exit_code == 0
     lines = run("show", "notes").stdout.splitlines()
     # Too few points are held out to choose.
     assert f"nearest     {in_words(DEFAULT.values(), np.zeros(2))}" in lines
-    assert "texts       of 3 labels; 1 label without points" in lines
 
 
 @pytest.mark.parametrize("name", ["parameters.neighbours.choices", "parameters.neighbours.recall"])

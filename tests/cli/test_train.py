@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
-from xmlgp.api.run import Run
+from xmlgp.api.train import Run
 from xmlgp.cli import main
 from xmlgp.cli.settings_options import SETTINGS, settings_options
 from xmlgp.data.repository_format import write_dataset

@@ -8,8 +8,7 @@ import pytest
 
 from tests.model_folder.test_folder import DATA, HISTORY, write
 from xmlgp.api.interrupted import InterruptedRun
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.runtime import untrusted_json
 from xmlgp.runtime.errors import ModelFolderError
 from xmlgp.training.trained import HeldOut

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from xmlgp.model_folder.arrays import FOLDER
-from xmlgp.model_folder.lock import LOCK, lock_model_folder
+from xmlgp.model_folder.folder import LOCK, lock_model_folder
 from xmlgp.runtime.errors import ModelFolderError
 
 pytest.importorskip("fcntl")

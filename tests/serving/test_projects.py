@@ -9,7 +9,7 @@ import pytest
 import xmlgp
 from tests.serving.test_refusals import check_problem
 from tests.serving.toy import texts_and_labels
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.folder import lock_model_folder
 from xmlgp.runtime.errors import NumericalError, SettingsError
 from xmlgp.serving import projects
 from xmlgp.serving.projects import Project

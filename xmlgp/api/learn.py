@@ -8,10 +8,9 @@ from dataclasses import replace
 from xmlgp.api.interrupted import readable_run
 from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import FilePath
-from xmlgp.api.run import Run
 from xmlgp.api.source import Labels, Points, Source, check_width
-from xmlgp.api.train import train_into
-from xmlgp.api.trained_model import NOUNS, TrainedModel, held, rewritten
+from xmlgp.api.train import Run, train_into
+from xmlgp.api.trained_model import TrainedModel, held, rewritten
 from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
@@ -114,8 +113,7 @@ def _train_again(model: TrainedModel, points: Dataset | None, reporter: Reporter
         return run.train(run.preprocess())
     path = model.folder.path
     run = replace(run, reporter=reporter.about(path))
-    sizes = ", ".join(counted(count, noun) for count, noun in zip(points.shape, NOUNS, strict=True))
-    run.reporter.note(f"training again on {sizes}")
+    run.reporter.note(f"training again on {counted(points.N, 'point')}")
     # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
     interrupted = readable_run(path)
     is_same = interrupted is not None and interrupted.difference(run.identity, run.settings) is None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from xmlgp.api.interrupted import protected_arrays
 from xmlgp.api.points import FilePath
-from xmlgp.api.run import ChosenSettings, read_run
 from xmlgp.api.source import Labels, Points, Source
+from xmlgp.api.train import ChosenSettings, read_run
 from xmlgp.api.trained_model import model_to_replace, named_arrays
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.work import THIS_MACHINE, Work
 

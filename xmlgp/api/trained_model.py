@@ -20,8 +20,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.model_folder.arrays import Entry, read_array
 from xmlgp.model_folder.description import plain_classes
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.models.fields import Settings
 from xmlgp.models.model import Topic
 from xmlgp.models.table import MODELS
@@ -114,8 +113,7 @@ class TrainedModel:
     @property
     def label_counts(self) -> NDArray[np.integer] | None:
         """How many of the points that the model knows have each label, K; None if it does not say."""
-        counts = self.parameters.get("statistics.labels")
-        return None if counts is None or counts.shape != (self.data["K"],) else counts
+        return self.parameters.get("statistics.labels")
 
     @property
     def numbered_texts(self) -> NumberedTexts | None:
@@ -157,10 +155,6 @@ def describe(model: TrainedModel) -> dict[str, str]:
         rows["calibration"] = model.held_out.reliability()
     if CHOICES in model.parameters:
         rows["nearest"] = in_words(model.parameters[CHOICES], model.parameters[RECALL])
-    if model.numbered_texts:
-        labels = np.unique(model.numbered_texts.labels)
-        without = int(np.count_nonzero(model.parameters["statistics.labels"][labels] == 0))
-        rows["texts"] = f"of {counted(len(labels), 'label')}; {counted(without, 'label')} without points"
     if model.learned:
         first, *later = model.learned
         rows["learned"] = f"{', '.join(counted(batch['N'], 'point') for batch in later)} after {first['N']}"

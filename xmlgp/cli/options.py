@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import click
-from click.core import ParameterSource
 
 from xmlgp.api.source import Source
 from xmlgp.api.train import CHECKPOINT_SECONDS
@@ -44,7 +43,6 @@ __all__ = [
     "check_standard_input",
     "checkpoint_option",
     "cluster_options",
-    "corpus_arguments",
     "corpus_options",
     "dense_option",
     "label_count",
@@ -127,17 +125,11 @@ def check_finite(context: click.Context, option: click.Parameter, number: float 
 
 def label_count(context: click.Context, option: click.Parameter, value: str | None) -> int | str | None:
     """Return the positive integer, or "all", that an option has."""
-    if value is None:
-        return None
-    if value.lower() == "all":
-        return "all"
-    try:
-        k = int(value)
-    except ValueError:
-        k = 0
-    if k < 1:
+    if value is None or value == "all":
+        return value
+    if not value.isdecimal() or int(value) < 1:
         raise click.BadParameter(f"{value!r} is neither a positive integer nor all.")
-    return k
+    return int(value)
 
 
 def check_standard_input(*paths: str | None) -> None:
@@ -403,18 +395,3 @@ def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
 def reading_options(command: Function) -> Function:
     """Add the options of every command that reads points: those of a corpus, and `--quiet`."""
     return corpus_options(quiet_option(command))
-
-
-def corpus_arguments() -> list[str]:
-    """Return the options of a corpus that the running command was given, as arguments of another command."""
-    context = click.get_current_context()
-    arguments = []
-    for param in context.command.params:
-        if (
-            param.name in CorpusOptions._fields
-            and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
-        ):
-            value = context.params[param.name]
-            for text in value if isinstance(value, tuple) else [value]:
-                arguments += [param.opts[0], text]
-    return arguments

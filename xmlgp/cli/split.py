@@ -7,7 +7,7 @@ import shlex
 import click
 
 from xmlgp.api.split import split as split_files
-from xmlgp.cli.options import INPUT, NonEmptyPath, OptionValue, corpus_arguments, reading_options, source_of
+from xmlgp.cli.options import INPUT, NonEmptyPath, OptionValue, reading_options, source_of
 from xmlgp.runtime.progress import Reporter
 
 __all__ = ["split"]
@@ -51,4 +51,4 @@ def split(data: str, out: str, reporter: Reporter, **options: OptionValue) -> No
     source = source_of(data, options)
     for file in split_files(source, out, reporter=reporter, **options):
         click.echo(file)
-    reporter.note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL', *corpus_arguments()])}`")
+    reporter.note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL'])}` with the same options of the corpus")

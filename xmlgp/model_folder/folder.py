@@ -7,7 +7,8 @@ model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md des
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,22 +17,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.names import format_names, parse_names
-from xmlgp.model_folder.arrays import Entry, make_model_folder, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.arrays import (
+    FOLDER,
+    Entry,
+    make_model_folder,
+    read_array,
+    remove,
+    remove_unused_arrays,
+    write_arrays,
+)
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models.fields import Settings
 from xmlgp.models.table import settings_from
-from xmlgp.runtime.errors import ModelFolderError, SettingsError
+from xmlgp.runtime.atomic_files import check_writable, remove_abandoned
+from xmlgp.runtime.errors import ModelFolderError, ModelInUseError, SettingsError
 from xmlgp.runtime.interrupts import uninterruptible
+from xmlgp.runtime.locks import LockedError, hold_lock
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 from xmlgp.version import __version__
 
-__all__ = ["ModelFolder"]
+__all__ = ["LOCK", "ModelFolder", "lock_model_folder"]
 
 T = TypeVar("T")
 
 #: What every description begins with.
 HEAD = {"format": "xmlgp model folder", "format_version": FORMAT_VERSION, "written_by": f"xmlgp {__version__}"}
+
+#: The name of the lock of a model folder.
+LOCK = ".lock"
 
 #: Bytes of names that are checked at once.
 CHUNK = 1 << 20
@@ -210,3 +224,29 @@ def _has_lines(array: NDArray[np.uint8], count: int) -> bool:
             return False
         lines += np.count_nonzero(chunk == ord("\n"))
     return lines == count
+
+
+@contextlib.contextmanager
+def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
+    """Keep other writers out of a model folder within the block; readers need no lock.
+
+    The folder is created if it does not exist, and removed afterwards if it is still empty. OSError is raised if it
+    cannot be written, so that training fails before it starts; ModelInUseError if another process is writing it, which
+    can take hours; ModelFolderError if the path is that of a file.
+    """
+    path = Path(path)
+    if path.is_file():
+        raise ModelFolderError(f"{path}: this is a file, but a model is a folder")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(path / LOCK))
+        except LockedError:
+            raise ModelInUseError(
+                f"{path}: another process is writing this model; wait until it ends, or choose another folder"
+            ) from None
+        stack.callback(remove, [], make_model_folder(path))
+        check_writable(path / FOLDER, path)
+        # No other process writes here, so what is temporary is left by one that was killed.
+        for folder in (path, path / FOLDER):
+            remove_abandoned(folder)
+        yield
