@@ -123,7 +123,6 @@ def test_pairs_of_a_corpus_whose_labels_are_numbers():
     lines = [{"title": "a b", "target_ind": [0, 7]}, {"title": "b", "target_ind": [7]}]
     write(
         tst__json="".join(json.dumps(line) + "\n" for line in lines),
-        named__jsonl='{"labels": ["x"]}\n{"labels": ["y"]}\n',
         a__jsonl='{"labels": [{"label": "0", "score": 2}, {"label": "7", "score": 1}]}\n{"labels": []}\n',
         pairs__txt="0 0\n",
     )
@@ -131,10 +130,6 @@ def test_pairs_of_a_corpus_whose_labels_are_numbers():
     result = ok("evaluate", "a.jsonl", "tst.json", *of_corpus, "--json")
     assert "pairs.txt: left out 1 score and 1 true label" in result.stderr
     assert json.loads(result.stdout)["P@1"] == 50
-    reason = "pairs.txt has numbers of labels, but the labels of the data have names"
-    write(names__jsonl='{"text": "a", "labels": ["x"]}\n{"text": "a", "labels": ["y"]}\n')
-    result = run("evaluate", "named.jsonl", "names.jsonl", "--filter-labels", "pairs.txt")
-    assert said(result) == reason
 
 
 def test_true_labels_beyond_those_of_scores_count_as_missed():

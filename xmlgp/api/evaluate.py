@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.api.matching import Matched, TrainingFacts, matched, training_facts
-from xmlgp.api.points import FilePath, Matrix, TrainingData, is_path
+from xmlgp.api.points import FilePath, Matrix, TrainingData, is_path, title_of
 from xmlgp.api.predict import Predictions
 from xmlgp.api.source import Labels, Source
 from xmlgp.api.trained_model import TrainedModel
@@ -27,14 +28,17 @@ from xmlgp.metrics.macro import macro_statistics
 from xmlgp.metrics.probabilities import calibration_statistics, top_calibration_statistics
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import ranking_statistics
-from xmlgp.metrics.statistics import Statistic
+from xmlgp.metrics.statistics import Statistic, values
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.errors import DataFormatError, SettingsError, UsageError
-from xmlgp.runtime.progress import Progress, Reporter
+from xmlgp.runtime.errors import SettingsError, UsageError
+from xmlgp.runtime.progress import QUIET, Reporter
 
-__all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
+__all__ = ["Comparison", "Evaluation", "compare", "evaluate", "rank_labels"]
 
 Note = Callable[[str], object]
+
+#: Groups of measures that `evaluate` takes.
+MEASURES = ("auc", "calibration", "macro", "assigned")
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,12 @@ class Evaluation:
     """
 
     kind: str
-    measures: dict[str, float] = field(init=False)
     statistics: dict[str, Statistic] = field(repr=False, compare=False)
     points: int
+    measures: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        measures = {name: statistic.value for name, statistic in self.statistics.items()}
-        object.__setattr__(self, "measures", measures)
+        object.__setattr__(self, "measures", values(self.statistics))
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:
@@ -86,20 +89,16 @@ class Comparison:
     measures: dict[str, Difference]
 
 
-def evaluate(  # noqa: PLR0913, which are the options of the command
+def evaluate(
     scores: FilePath | Matrix | Scores | Predictions | Sequence[Any],
     labels: FilePath | Labels | Dataset | TrainingData | Source,
     *,
     train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
     ks: Sequence[int] = (1, 3, 5),
     propensity: tuple[float, float] | None = None,
-    auc: bool = False,
-    calibration: bool = False,
-    macro: bool = False,
-    assigned: bool = False,
+    measures: Collection[str] = (),
     filter_labels: FilePath | None = None,
-    progress: Progress | None = None,
-    note: Note | None = None,
+    reporter: Reporter = QUIET,
 ) -> Evaluation:
     """Compare scores with the true labels.
 
@@ -117,15 +116,13 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         Values of k of the measures @k, in ascending order.
     propensity : tuple of two float, optional
         A and B of the propensity model. Default: those of the catalogue for data of the same shape, or 0.55 and 1.5.
-    auc, calibration : bool
-        Whether to compute the area under the ROC curve; log loss and calibration error, which need probabilities.
-    macro : bool
-        Whether to compute recall, coverage and macro measures, see `xmlgp.metrics.macro`.
-    assigned : bool
-        Whether all labels in `scores` are assigned: precision, recall and F1. They are also if the scores say so.
+    measures : collection of str
+        Further ones: "auc", the area under the ROC curve; "calibration", log loss and calibration error, which need
+        probabilities; "macro", recall, coverage and macro measures, see `xmlgp.metrics.macro`. With "assigned", all
+        labels in `scores` are assigned, also if the scores do not say so: precision, recall and F1.
     filter_labels : path, optional
         Lines `point label` of numbers from 0: these pairs count neither as scores nor as true labels.
-    progress, note
+    reporter : Reporter
         As for `train`.
 
     Raises
@@ -133,12 +130,8 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     SettingsError
         If the points or the labels are others, or a measure is undefined.
     """
-    if train is None and propensity:
-        raise UsageError("A propensity model needs training points.")
-    reporter = Reporter.of(progress, note)
-    (matching,), facts = _matchings([scores], labels, train, filter_labels, reporter)
-    options = _Options(ks, propensity, auc, calibration, macro, assigned)
-    return _measured(matching, facts, options, reporter.note)
+    (evaluation,) = _evaluations([scores], labels, train, _Options(ks, propensity, measures), filter_labels, reporter)
+    return evaluation
 
 
 def compare(
@@ -148,10 +141,10 @@ def compare(
     *,
     train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
     ks: Sequence[int] = (1, 3, 5),
-    macro: bool = False,
+    propensity: tuple[float, float] | None = None,
+    measures: Collection[str] = (),
     filter_labels: FilePath | None = None,
-    progress: Progress | None = None,
-    note: Note | None = None,
+    reporter: Reporter = QUIET,
 ) -> Comparison:
     """Compare the scores of two methods with the same true labels.
 
@@ -163,7 +156,7 @@ def compare(
     ----------
     a, b : path, matrix N×K, Scores, Predictions or list
         The scores of each method, as for `evaluate`: either both rank labels, or both assign them.
-    labels, train, ks, macro, filter_labels, progress, note
+    labels, train, ks, propensity, measures, filter_labels, reporter
         As for `evaluate`.
 
     Raises
@@ -171,13 +164,11 @@ def compare(
     SettingsError
         As by `evaluate`, and if one method ranks labels and the other assigns them, or with a single point.
     """
-    reporter = Reporter.of(progress, note)
     # Both methods have some notes in common.
     reporter = reporter._replace(note=functools.cache(reporter.note))
-    pair, facts = _matchings([a, b], labels, train, filter_labels, reporter)
-    first, second = (_measured(matching, facts, _Options(ks, macro=macro), reporter.note) for matching in pair)
+    first, second = _evaluations([a, b], labels, train, _Options(ks, propensity, measures), filter_labels, reporter)
     if first.kind != second.kind:
-        names = f"{pair[0].name} and {pair[1].name}"
+        names = f"{title_of(a, 'A')} and {title_of(b, 'B')}"
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
     if first.points < 2:
         raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
@@ -185,30 +176,53 @@ def compare(
     return Comparison(first.kind, differences(first.statistics, second.statistics))
 
 
-def _matchings(
-    predictions: Sequence[Any], labels: Any, train: Any, filter_labels: FilePath | None, reporter: Reporter
-) -> tuple[list[Matched], TrainingFacts]:
-    """Return scores and true labels that match, without the pairs of a file, and what is known of training points."""
-    source = Source.of(labels)
-    facts = training_facts(train, source, reporter)
-    found = matched(predictions, source, train, facts, reporter)
-    if filter_labels is not None:
-        found = [matching.without(filter_labels, reporter.note) for matching in found]
-    elif is_path(source.data):
-        for file in pairs_beside(locate(source.data, "test")):
-            reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
-    return found, facts
+def rank_labels(
+    scores: csr_array,
+    labels: csr_array,
+    ks: Sequence[int],
+    propensities: NDArray[np.floating] | None = None,
+    measures: Collection[str] = (),
+) -> Evaluation:
+    """Return the measures of a ranking, N×K, of which some are `measures` as for `evaluate`."""
+    statistics = ranking_statistics(scores, labels, ks, propensities)
+    if "macro" in measures:
+        statistics |= macro_statistics(scores, labels, ks)
+    if "auc" in measures:
+        statistics |= auc_statistics(scores, labels)
+    if "calibration" in measures:
+        statistics |= calibration_statistics(scores, labels) | top_calibration_statistics(scores, labels, ks)
+    return Evaluation("ranking", statistics, int(np.count_nonzero(np.diff(labels.indptr))))
 
 
 class _Options(NamedTuple):
     """The measures that are wanted; see `evaluate`."""
 
     ks: Sequence[int]
-    propensity: tuple[float, float] | None = None
-    auc: bool = False
-    calibration: bool = False
-    macro: bool = False
-    assigned: bool = False
+    propensity: tuple[float, float] | None
+    measures: Collection[str]
+
+
+def _evaluations(
+    predictions: Sequence[Any],
+    labels: Any,
+    train: Any,
+    options: _Options,
+    filter_labels: FilePath | None,
+    reporter: Reporter,
+) -> list[Evaluation]:
+    """Return the measures of each of several scores of the same points."""
+    if train is None and options.propensity:
+        raise UsageError("A propensity model needs training points.")
+    unknown = set(options.measures).difference(MEASURES)
+    if unknown:
+        raise UsageError(f"{min(unknown)!r} is no group of measures; there are {', '.join(MEASURES)}.")
+    source = Source.of(labels)
+    facts = training_facts(train, source, reporter)
+    if filter_labels is None and is_path(source.data):
+        for file in pairs_beside(locate(source.data, "test")):
+            reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
+    found = matched(predictions, source, facts, filter_labels, reporter)
+    return [_measured(matching, facts, options, reporter.note) for matching in found]
 
 
 def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: Note) -> Evaluation:
@@ -217,38 +231,29 @@ def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: 
     longest = int(np.diff(scores.indptr).max(initial=0))
     if not longest:
         note(f"{name} lists no labels")
-    labelled = int(np.count_nonzero(np.diff(labels.indptr)))
-    assigned = options.assigned or scores.assigned
-    if assigned or scores.K == 1:
-        _note_unused(options, assigned, note)
-    if assigned:
+    if scores.assigned or "assigned" in options.measures:
+        _note_unused(options, ("auc", "calibration", "macro"), "assigned labels", note)
+        labelled = int(np.count_nonzero(np.diff(labels.indptr)))
         return Evaluation("assignment", assignment_statistics(scores.matrix, labels), labelled)
+    if "calibration" in options.measures:
+        _check_probabilities(scores, name)
     if scores.K == 1:
-        return _evaluate_binary(matching, options.calibration, note)
+        _note_unused(options, ("auc", "macro"), "binary data", note)
+        return _evaluate_binary(matching, "calibration" in options.measures, note)
     if options.ks[-1] > longest > 0:
         note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
     propensities = _propensities(matching, facts, options, note) if facts.shape else None
-    statistics = ranking_statistics(scores.matrix, labels, options.ks, propensities)
-    if options.macro:
-        statistics |= macro_statistics(scores.matrix, labels, options.ks)
-    if options.auc:
-        statistics |= auc_statistics(scores.matrix, labels)
-    if options.calibration:
-        _check_probabilities(scores, name)
-        statistics |= calibration_statistics(scores.matrix, labels)
-        statistics |= top_calibration_statistics(scores.matrix, labels, options.ks)
     listed, total = len(scores.labels), scores.N * scores.K
-    if (options.auc or options.calibration) and listed < total:
+    if listed < total and {"auc", "calibration"}.intersection(options.measures):
         note(f"{name} lists {listed} of {total} labels of points; `xmlgp predict -k all` lists all")
-    return Evaluation("ranking", statistics, labelled)
+    return rank_labels(scores.matrix, labels, options.ks, propensities, options.measures)
 
 
-def _note_unused(options: _Options, assigned: bool, note: Note) -> None:
-    """Note the options without effect on assigned labels, or on data of one label."""
-    what = "assigned labels" if assigned else "binary data"
-    for option in ("auc", "macro", "calibration") if assigned else ("auc", "macro"):
-        if getattr(options, option):
-            note(f"`{option}=True` has no effect on {what}")
+def _note_unused(options: _Options, without_effect: Sequence[str], what: str, note: Note) -> None:
+    """Note the measures that are wanted but that assigned labels, or data of one label, have not."""
+    unused = [name for name in without_effect if name in options.measures]
+    if unused:
+        note(f"{what} have no measures of {' and '.join(unused)}")
 
 
 def _propensities(matching: Matched, facts: TrainingFacts, options: _Options, note: Note) -> NDArray[np.floating]:
@@ -270,21 +275,17 @@ def _check_probabilities(scores: Scores, name: str) -> None:
 
 
 def _evaluate_binary(matching: Matched, calibration: bool, note: Note) -> Evaluation:
-    """Return the measures of data of one label, and note what scores are; DataFormatError if a point has none."""
-    name, scores, true = matching.name, matching.scores, matching.labels
+    """Return the measures of data of one label, and note what scores are; SettingsError if a point has none."""
+    name, scores, true, *_ = matching
     missing = np.flatnonzero(np.diff(scores.indptr) == 0)
     if len(missing):
-        # The first point is in the second line, if the first one has the sizes.
-        raise DataFormatError(
-            name, int(missing[0]) + 2 - scores.open, "the point has no score, but accuracy needs one per point"
-        )
+        raise SettingsError(f"{name}: point {missing[0] + 1} has no score, but accuracy needs one per point")
     if are_probabilities(scores.matrix):
         note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
     else:
         note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
     statistics = binary_statistics(scores.matrix, true)
     if calibration:
-        _check_probabilities(scores, name)
         statistics["ECE"] = calibration_statistics(scores.matrix, true)["ECE"]
     if "AUC" not in statistics:
         note("AUC is undefined, as all points have the label or none has it")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,37 +13,38 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.api.memory import as_matrix, columns_of
-from xmlgp.api.points import FilePath, LabelledPoints, TrainingData, is_matrix, is_path, title_of
+from xmlgp.api.points import FilePath, LabelledPoints, is_matrix, is_path, title_of
 from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source
-from xmlgp.api.trained_model import TrainedModel
+from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.api.true_labels import Purpose, are_numbers, true_labels
-from xmlgp.data.dataset import Dataset, as_csr, widened
+from xmlgp.data.dataset import as_csr, widened
 from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.matrix_files import read_matrix
-from xmlgp.data.repository_format import INDEX_BOUND
 from xmlgp.data.streams import open_input
+from xmlgp.metrics.ranking import are_true
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_reader import NamedScores, read_label_records, read_label_table, scores_of_records
 from xmlgp.prediction.label_writer import format_of
-from xmlgp.prediction.scores_file import Scores, read_open_scores
+from xmlgp.prediction.scores_file import MOST_LABELS, Scores, read_open_scores
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Columns
 from xmlgp.text.labels import LabelNumbers
 from xmlgp.text.names import Names
 
 __all__ = ["Matched", "TrainingFacts", "matched", "training_facts"]
+
+Note = Callable[[str], object]
 
 #: The name of a label that is a number.
 NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 class TrainingFacts(NamedTuple):
-    """What is known of training points or a model: the names of the K labels, N, D and K, and points per label."""
+    """Facts of training points or of a model: the names of the K labels, N, D and K, and the points of each label."""
 
     names: Names = Names()
     shape: tuple[int, int, int] | None = None
@@ -53,90 +54,76 @@ class TrainingFacts(NamedTuple):
 class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels; messages call the scores `name`.
 
-    The first `known` labels are those of the training points, or all without any; `counts` are the training points of
-    all K, or None. `columns` maps the numbers of labels in the data to those here, if these are others.
+    `counts` are the training points of the K labels, or None. `columns` maps the numbers of labels in the data to those
+    here, if these are others.
     """
 
     name: str
     scores: Scores
     labels: csr_array
-    known: int
-    counts: NDArray[Any] | None = None
-    columns: dict[int, int] | None = None
+    counts: NDArray[Any] | None
+    columns: Mapping[int, int] | None
 
-    def without(self, path: FilePath, note: Callable[[str], object]) -> Matched:
-        """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
-        pairs = read_pairs(path, self.scores.N)
-        columns = pairs[:, 1]
+    def without(self, pairs: NDArray[np.integer], file: str, note: Note) -> Matched:
+        """Return the same without some pairs of a point and a label of the data, neither as scores nor as true ones."""
+        points, columns = pairs.T
         if self.columns is not None:
-            if not self.columns:
-                raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
             columns = np.array([self.columns.get(label, -1) for label in columns.tolist()], np.int64)
-        kept = (columns >= 0) & (columns < self.scores.K)
-        left_out = (pairs[:, 0] * self.scores.K + columns)[kept]
-        true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
-        scored, true = (
-            ~np.isin(points * self.scores.K + labels, left_out)
-            for points, labels in ((self.scores.points, self.scores.labels), (true_points, self.labels.indices))
-        )
-        counts = [
-            counted(int(np.count_nonzero(~kept)), noun) for kept, noun in ((scored, "score"), (true, "true label"))
-        ]
-        note(f"{os.fspath(path)}: left out {' and '.join(counts)}")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(true_points[true], minlength=self.scores.N))])
-        labels = csr_array(as_csr(None, self.labels.indices[true], indptr, self.scores.K))
-        return self._replace(scores=self.scores.where(scored), labels=labels)
+        within = (columns >= 0) & (columns < self.scores.K)
+        mark = np.ones(np.count_nonzero(within), bool)
+        excluded = csr_array((mark, (points[within], columns[within])), shape=self.labels.shape)
+        listed = are_true(self.scores.matrix, excluded)
+        labels = csr_array(self.labels > excluded)
+        left_out = counted(self.labels.nnz - labels.nnz, "true label")
+        note(f"{file}: left out {counted(int(listed.sum()), 'score')} and {left_out}")
+        return self._replace(scores=self.scores.where(~listed), labels=labels)
+
+
+def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFacts:
+    """Return the facts of training points, which are read as the `test` ones are, or of a model; all None without."""
+    if train is None:
+        return TrainingFacts()
+    if is_path(train) and ModelFolder.exists(train):
+        train = load(train)
+    if isinstance(train, TrainedModel):
+        data = train.data
+        return TrainingFacts(train.names, (data["N"], data["D"], data["K"]), train.label_counts)
+    source = train if isinstance(train, Source) else replace(test, data=train, labels=None, dense=None)
+    points = true_labels(source, Purpose("train", lambda: None, None), reporter)
+    N, K = points.labels.shape
+    return TrainingFacts(Names(points.names), (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
 
 
 def matched(
-    predictions: Sequence[Any], labels: Source, train: Any, facts: TrainingFacts, reporter: Reporter
+    predictions: Sequence[Any], test: Source, facts: TrainingFacts, filter_labels: FilePath | None, reporter: Reporter
 ) -> list[Matched]:
     """Return each of several scores, see `evaluate`, with the true labels of a source, which are read once.
 
-    SettingsError if the points or the labels are others.
+    The pairs of a point and a label in the file `filter_labels` are left out. SettingsError if the points or the labels
+    are others.
     """
     listed = [_named_scores(scores, reporter) for scores in predictions]
-
-    def columns() -> Columns | None:
-        model = None if train is None else _known_model(train)
-        return model.names.vectorizer.columns if model and model.names.vectorizer else None
-
+    columns = facts.names.vectorizer.columns if facts.names.vectorizer else None
     several = any(one.scores.K > 1 for one in listed)
-    true = true_labels(labels, Purpose("test", columns, several), reporter)
-    return [
-        _match(scores, of_scores, labels.data, true, facts, reporter.note)
-        for scores, of_scores in zip(predictions, listed, strict=True)
-    ]
-
-
-def _match(
-    scores: Any,
-    listed: NamedScores,
-    labels: Any,
-    true: LabelledPoints,
-    facts: TrainingFacts,
-    note: Callable[[str], object],
-) -> Matched:
-    """Return scores and true labels with the same points and numbers of labels; both are also as they were given."""
-    name = title_of(scores, "the table of scores")
-    data = title_of(labels, "the data")
-    listed = _in_order(name, listed, data, true, note)
-    known = facts.names.labels or (listed.names if isinstance(scores, Predictions) else None)
-    if known is None and listed.names is None and true.ids is None and _are_rows(labels):
-        # Labels of rows are numbers, even if these have names.
-        true = true._replace(names=None)
-    if known is None and true.names is None and is_matrix(scores):
-        listed = listed._replace(names=None)
-    if listed.names is None and true.names is None:
-        matching = _of_numbers(name, listed.scores, data, true, facts)
-    else:
-        matching = _of_names(name, listed, data, true, known, facts)
-    _note_missing(matching, data, facts, note)
-    return matching
-
-
-def _are_rows(data: Any) -> bool:
-    return is_path(data) or is_matrix(data) or isinstance(data, Dataset | TrainingData)
+    true = true_labels(test, Purpose("test", lambda: columns, several), reporter)
+    data = title_of(test.data, "the data")
+    found = []
+    for given, scores in zip(predictions, listed, strict=True):
+        name = title_of(given, "the table of scores")
+        scores = _in_order(name, scores, data, true, reporter.note)
+        own = true
+        if facts.names.labels is None and true.ids is None and not isinstance(test.data, list | tuple):
+            # Labels of rows and of columns have numbers, which count where one of both has no names.
+            own = true if scores.names else true._replace(names=None)
+            by_column = true.names is None and (is_matrix(given) or isinstance(given, Predictions))
+            scores = scores._replace(names=None) if by_column else scores
+        matching = _match(name, scores, data, own, facts)
+        _note_missing(matching, data, facts, reporter.note)
+        if filter_labels is not None:
+            pairs = read_pairs(filter_labels, true.labels.shape[0])
+            matching = matching.without(pairs, str(filter_labels), reporter.note)
+        found.append(matching)
+    return found
 
 
 def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
@@ -163,22 +150,21 @@ def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
         raise SettingsError(f"{path} is a folder; the scores come first, then the data")
     if path.lower().endswith(".npz"):
         return NamedScores(_scores_in_matrix(read_matrix(path), path))
-    kind = format_of(path)
+    format = format_of(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         first = reader.peek_line()
-        if kind == "csv" or first.startswith(b"id,"):
-            return read_label_table(reader, "csv")
-        if kind == "tsv" or first.startswith(b"id\t"):
-            return read_label_table(reader, "tsv")
-        if kind == "jsonl" or first.lstrip().startswith(b"{"):
+        if format == "jsonl" or first.lstrip().startswith(b"{"):
             return read_label_records(reader)
+        for name, start in ("csv", b"id,"), ("tsv", b"id\t"):
+            if format == name or first.startswith(start):
+                return read_label_table(reader, name)
         return NamedScores(read_open_scores(reader, reporter.progress))
 
 
 def _scores_in_matrix(table: Any, name: str) -> Scores:
     """Return the scores that a matrix stores, N×K; SettingsError, which calls it by a name, if some are no scores."""
-    if len(table.shape) != 2 or table.shape[1] >= INDEX_BOUND or table.dtype.kind not in "biuf":
+    if len(table.shape) != 2 or table.shape[1] > MOST_LABELS or table.dtype.kind not in "biuf":
         raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}")
     matrix = as_matrix(table)
     if not matrix.sorted_indices().has_canonical_format:
@@ -188,148 +174,108 @@ def _scores_in_matrix(table: Any, name: str) -> Scores:
     return Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
 
 
-def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFacts:
-    """Return the facts of training points, which are read as the `test` ones are, or of a model; all None without."""
-    if train is None:
-        return TrainingFacts()
-    model = _known_model(train)
-    if model is None:
-        source = train if isinstance(train, Source) else dataclasses.replace(test, data=train, labels=None, dense=None)
-        points = true_labels(source, Purpose("train", lambda: None, None), reporter)
-        N, K = points.labels.shape
-        return TrainingFacts(Names(points.names), (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
-    if isinstance(model, TrainedModel):
-        data = model.data
-        counts = model.label_counts
-    else:
-        data = model.description["data"]
-        counts = model.array("parameters.statistics.labels")
-    shape = data["N"], data["D"], data["K"]
-    return TrainingFacts(model.names, shape, None if counts is None or counts.shape != shape[2:] else np.array(counts))
-
-
-def _known_model(train: Any) -> TrainedModel | ModelFolder | None:
-    """Return a model, or None for training points."""
-    if is_path(train):
-        return ModelFolder(train) if ModelFolder.exists(train) else None
-    return train if isinstance(train, TrainedModel) else None
-
-
-def _in_order(
-    name: str, listed: NamedScores, data: str, true: LabelledPoints, note: Callable[[str], object]
-) -> NamedScores:
+def _in_order(name: str, listed: NamedScores, data: str, true: LabelledPoints, note: Note) -> NamedScores:
     """Return the scores of the true points in their order, which are the same, or those with equal identifiers."""
     N = true.labels.shape[0]
     own = _identifiers(listed.ids)
     wanted = _identifiers(true.ids)
     numbers = [str(number) for number in range(1, N + 1)]
-    if wanted is None and sorted(own or ()) == sorted(numbers):
+    if wanted is None and own is not None and (not listed.complete or sorted(own) == sorted(numbers)):
         wanted = numbers
-    if own is None or own == wanted or (wanted is None and listed.complete):
+    if own is None or wanted is None or own == wanted:
         if listed.scores.N != N:
             raise SettingsError(f"{name} has {counted(listed.scores.N, 'point')}, but {data} has {counted(N, 'point')}")
         if own != wanted and listed.names is not None:
             note(f"{name if own is None else data} has no identifiers, so points are matched by their order")
         return listed
-    wanted = wanted or numbers
-    places = dict(zip(own, range(len(own)), strict=True))
     for title, ids in (name, own), (data, wanted):
         if len(set(ids)) < len(ids):
             raise SettingsError(f"{title} has the identifier {excerpt(max(ids, key=ids.count))} twice")
-    others = set(own).difference(wanted)
+    places = dict(zip(own, range(len(own)), strict=True))
     missing = [identifier for identifier in wanted if identifier not in places]
-    if others or (missing and listed.complete):
-        which = (name, min(others), data) if others else (data, missing[0], name)
-        raise SettingsError(f"{which[0]} has the point {excerpt(which[1])}, which {which[2]} has not")
+    others = set(own).difference(wanted)
+    if others:
+        raise SettingsError(f"{name} has the point {excerpt(min(others))}, which {data} has not")
+    if missing and listed.complete:
+        raise SettingsError(f"{data} has the point {excerpt(missing[0])}, which {name} has not")
     if missing:
         note(f"{name} has no labels of {len(missing)} of {N} points, such as {excerpt(missing[0])}")
-    rows = np.array([places.get(identifier, -1) for identifier in wanted])
-    scores = listed.scores
-    counts = np.where(rows < 0, 0, np.diff(scores.indptr)[rows] if scores.N else 0)
-    return listed._replace(scores=scores.gather(scores.indptr[rows], counts))
+    # One more point, at the end, has no scores.
+    rows = [places.get(identifier, -1) for identifier in wanted]
+    counts = np.append(np.diff(listed.scores.indptr), 0)[rows]
+    return listed._replace(scores=listed.scores.gather(listed.scores.indptr[rows], counts))
 
 
 def _identifiers(ids: Sequence[Any] | None) -> list[str] | None:
     """Return identifiers with plain blanks, where one is missing the number of the point from 1; None without any."""
-    if ids is None or all(own is None or not str(own).strip() for own in ids):
-        return None
-    return [" ".join(str(own or "").split()) or str(number) for number, own in enumerate(ids, 1)]
+    texts = [" ".join(str("" if id is None else id).split()) for id in ids or ()]
+    return [text or str(number) for number, text in enumerate(texts, 1)] if any(texts) else None
 
 
-def _of_numbers(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> Matched:
-    """Return `Matched` for labels without names."""
-    if facts.shape:
-        known = facts.shape[2]
-    elif scores.open and true.open:
-        known = max(scores.K, true.labels.shape[1])
+def _match(name: str, listed: NamedScores, data: str, true: LabelledPoints, facts: TrainingFacts) -> Matched:
+    """Return scores and true labels of the same points with the same numbers of labels."""
+    scores = listed.scores
+    labels = true.labels
+    columns: Mapping[int, int] | None = None
+    if listed.names is None and true.names is None:
+        K = _label_count(name, scores, data, true, facts)
     else:
-        known = true.labels.shape[1] if scores.open else scores.K
+        names, of_listed, of_true = _number_names(name, listed, data, true, facts)
+        K = len(names)
+        scores = replace(scores, labels=of_listed[scores.labels])
+        labels = as_csr(None, of_true[labels.indices], labels.indptr, K)
+        labels.sum_duplicates()
+        columns = dict(enumerate(of_true.tolist()))
+        if true.ids is not None:
+            # The labels of documents have no numbers other than their names.
+            columns = {int(label): column for column, label in enumerate(names) if NUMBER.fullmatch(label)}
+    counts = None if facts.counts is None else np.pad(facts.counts, (0, K - len(facts.counts)))
+    return Matched(name, replace(scores, K=K), csr_array(widened(labels, K)), counts, columns)
+
+
+def _label_count(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> int:
+    """Return how many labels there are, without names; SettingsError if what says so disagrees."""
+    true_count = true.labels.shape[1]
+    declared = [] if facts.shape is None else [facts.shape[2]]
+    declared += [] if scores.open else [scores.K]
+    declared += [] if true.open else [true_count]
     # A file that does not say how many labels there are may lack the last ones; true ones may be unknown.
-    for title, count, fits in (
-        (name, scores.K, known >= scores.K if scores.open else known == scores.K),
-        (data, true.labels.shape[1], true.open or true.labels.shape[1] == known),
-    ):
-        if not fits:
-            raise SettingsError(f"{title} has {counted(count, 'label')}, but there are {known}")
-    K = max(known, true.labels.shape[1])
-    labels = csr_array(widened(true.labels, K))
-    return Matched(name, dataclasses.replace(scores, K=K), labels, known, _counts(facts, K))
+    if declared and (len(set(declared)) > 1 or max(declared) < scores.K):
+        training = f" and the training data {facts.shape[2]}" if facts.shape else ""
+        raise SettingsError(f"{name} has {counted(scores.K, 'label')}, but {data} has {true_count}{training}")
+    return int(max(scores.K, true_count, *declared))
 
 
-def _of_names(
-    name: str, listed: NamedScores, data: str, true: LabelledPoints, known: Sequence[str] | None, facts: TrainingFacts
-) -> Matched:
-    """Return `Matched` for labels with names: those `listed` in scores, true ones, and those known before."""
+def _number_names(
+    name: str, listed: NamedScores, data: str, true: LabelledPoints, facts: TrainingFacts
+) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the names of all labels, and the numbers of those in scores and of the true ones among them."""
+    known = facts.names.labels
+    sides = [(name, listed.names, listed.scores.K), (data, true.names, true.labels.shape[1])]
     if known is None and (listed.names is None or true.names is None):
+        (title, names, _), (other, _, K) = sorted(sides, key=lambda side: side[1] is None)
         # Without names, a label is called by its number.
-        known = list(map(str, range(true.labels.shape[1] if true.names is None else listed.scores.K)))
-        known_names = set(known)
-        named = data if listed.names is None else name
-        other = next((label for label in listed.names or true.names or () if label not in known_names), None)
-        if other is not None:
+        known = list(map(str, range(K)))
+        unknown = set(names or ()).difference(known)
+        if unknown:
             raise SettingsError(
-                f"{named} has names of labels, such as {excerpt(other)}, but {name if named == data else data} has "
-                f"numbers below {len(known)}; `train=MODEL` gives the names of a model"
+                f"{title} has names of labels, such as {excerpt(min(unknown))}, but {other} has numbers below {K}; "
+                "`train=MODEL` gives the names of a model"
             )
-    numbers = LabelNumbers(known or [], facts.names.same)
-    of_true = _numbers_of(true.names, true.labels.shape[1], data, known, numbers)
-    of_listed = _numbers_of(listed.names, listed.scores.K, name, known, numbers)
-    names, positions = numbers.ordered()
-    K = len(names)
-    scores = dataclasses.replace(listed.scores, labels=positions[of_listed][listed.scores.labels], K=K)
-    labels = csr_array(as_csr(None, positions[of_true][true.labels.indices], true.labels.indptr, K))
-    labels.sum_duplicates()
-    if listed.names is not None and true.names is not None and scores.labels.size and labels.nnz:
-        common = set(scores.labels.tolist()).intersection([*range(len(known or ())), *labels.indices.tolist()])
-        if not common:
-            pair = f"such as {excerpt(listed.names[0])} and {excerpt(true.names[0])}"
-            raise SettingsError(f"{name} and {data} have no label in common, {pair}")
-    # The labels of documents have no numbers other than their names.
-    if true.ids is None:
-        columns = dict(enumerate(positions[of_true].tolist()))
-    else:
-        columns = {int(label): column for column, label in enumerate(names) if NUMBER.fullmatch(label)}
-    return Matched(name, scores, labels, len(known or names), _counts(facts, K), columns)
+    numbers = LabelNumbers(known or listed.names or (), facts.names.same)
+    found = []
+    for title, names, K in sides:
+        if names is None and known and len(known) < K:
+            raise SettingsError(f"{title} has {counted(K, 'label')}, but there are names of {len(known)}")
+        texts = (known or ())[:K] if names is None else names
+        found.append([numbers[text or str(position)] for position, text in enumerate(texts)])
+    all_names, positions = numbers.ordered()
+    of_listed, of_true = (positions[np.array(side, np.int32)] for side in found)
+    return all_names, of_listed, of_true
 
 
-def _numbers_of(
-    names: Sequence[str] | None, count: int, title: str, known: Sequence[str] | None, numbers: LabelNumbers
-) -> NDArray[np.int32]:
-    """Return the numbers of labels with some names, or of as many as are known."""
-    if names is None and known and len(known) < count:
-        raise SettingsError(f"{title} has {counted(count, 'label')}, but there are names of {len(known)}")
-    if names is None or names == known:
-        return np.arange(count, dtype=np.int32)
-    return np.array([numbers[label or str(position)] for position, label in enumerate(names)], np.int32)
-
-
-def _counts(facts: TrainingFacts, K: int) -> NDArray[Any] | None:
-    """Return the training points of K labels, of which those that are not known have none."""
-    return None if facts.counts is None else np.pad(facts.counts, (0, K - len(facts.counts)))
-
-
-def _note_missing(matching: Matched, data: str, facts: TrainingFacts, note: Callable[[str], object]) -> None:
-    """Note the true labels that the scores never list, and of these the ones that are not known."""
+def _note_missing(matching: Matched, data: str, facts: TrainingFacts, note: Note) -> None:
+    """Note the true labels that the scores never list, and of these the ones that are new to the model."""
     points = np.bincount(matching.labels.indices, minlength=matching.scores.K)
     points[matching.scores.labels] = 0
     missing = np.flatnonzero(points)
@@ -337,6 +283,6 @@ def _note_missing(matching: Matched, data: str, facts: TrainingFacts, note: Call
         return
     share = f"{points.sum()} of {matching.labels.nnz} true labels"
     note(f"{matching.name} never lists {counted(len(missing), 'label')} of {data} ({share}), which count as missed")
-    unknown = int(np.count_nonzero(missing >= matching.known))
-    if unknown and facts.shape:
+    unknown = int(np.count_nonzero(missing >= facts.shape[2])) if facts.shape else 0
+    if unknown:
         note(f"{counted(unknown, 'of these is', 'of these are')} unknown to the model or the training data")

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import click
 
 from xmlgp.api import evaluate as api
-from xmlgp.api.source import Source
 from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
 from xmlgp.metrics.intervals import Difference, about_intervals
 
@@ -56,7 +55,7 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
 @reading_options
-def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, **options: OptionValue) -> None:
+def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA, or two methods with each other.
 
     SCORES is what `xmlgp predict` or another program wrote; DATA has the same points with their labels. Prints P@k and
@@ -96,13 +95,16 @@ def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, *
     check_standard_input(*scores, data, options["train"], options["filter_labels"])
     if len(scores) > 2:
         raise click.UsageError("Give the scores of one or two methods, then the data.")
-    reporter = options.pop("reporter")
-    options |= reporter._asdict()
     source = source_of(data, options)
+    options["measures"] = [name for name in api.MEASURES if options.pop(name)]
     if len(scores) == 2:
-        _compare(*scores, source, ks, as_json, options)
+        compared = api.compare(*scores, source, **options).measures
+        if as_json:
+            click.echo(json.dumps({name: row._asdict() for name, row in compared.items()}))
+        else:
+            click.echo(f"A  {scores[0]}\nB  {scores[1]}\n\n{_differences_table(compared)}\n\n{_conclusion(compared)}")
         return
-    result = api.evaluate(scores[0], source, ks=ks, **options)
+    result = api.evaluate(scores[0], source, **options)
     if as_json:
         facts = {
             name: {"value": value, "interval": [end if math.isfinite(end) else None for end in result.intervals[name]]}
@@ -110,8 +112,8 @@ def evaluate(scores: tuple[str, ...], data: str, ks: list[int], as_json: bool, *
         }
         click.echo(json.dumps(result.measures | {"intervals": facts}))
     else:
-        reporter.note(about_intervals(result.points))
-        click.echo(_measures_table(result, ks))
+        options["reporter"].note(about_intervals(result.points))
+        click.echo(_measures_table(result, options["ks"]))
 
 
 def _columns(rows: list[list[str]], gap: str = "  ") -> str:
@@ -156,15 +158,8 @@ def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
     return {name: f"{value:>{widths[0]}} {interval:<{widths[1]}}" for name, (value, interval) in texts.items()}
 
 
-def _compare(a: str, b: str, source: Source, ks: list[int], as_json: bool, options: dict[str, OptionValue]) -> None:
-    """Print the measures of two methods, their differences, and which are beyond chance."""
-    for name in ("auc", "calibration", "assigned", "propensity"):
-        if options.pop(name):
-            raise click.UsageError(f"--{name} is for the scores of one method.")
-    measures = api.compare(a, b, source, ks=ks, **options).measures
-    if as_json:
-        click.echo(json.dumps({name: row._asdict() for name, row in measures.items()}))
-        return
+def _differences_table(measures: Mapping[str, Difference]) -> str:
+    """Format the measures of two methods and their differences."""
     rows = [["", "A", "B", "A - B", "95 % interval", "p"]]
     for name, row in measures.items():
         digits = _digits_of(name)
@@ -173,7 +168,7 @@ def _compare(a: str, b: str, source: Source, ks: list[int], as_json: bool, optio
         rows.append(
             [name, f"{row.a:.{digits}f}", f"{row.b:.{digits}f}", f"{row.difference:+.{digits}f}", f"[{low}, {high}]", p]
         )
-    click.echo(f"A  {a}\nB  {b}\n\n{_columns(rows)}\n\n{_conclusion(measures)}")
+    return _columns(rows)
 
 
 def _conclusion(measures: Mapping[str, Difference]) -> str:

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import click
 
-from xmlgp.cli.options import (
-    INPUT,
-    NonEmptyPath,
-    OptionValue,
-    check_standard_input,
-    dense_option,
-    reading_options,
-    source_of,
-    threads_option,
-)
+from xmlgp.cli.options import INPUT, NonEmptyPath, OptionValue, dense_option, reading_options, source_of, threads_option
 from xmlgp.reporting.report import report as make_report
 
 __all__ = ["report"]
@@ -30,22 +21,11 @@ __all__ = ["report"]
     show_default=True,
     help="The page, or - for standard output.",
 )
-@click.option(
-    "--train",
-    type=INPUT,
-    help="Training data or another model, for the frequency of labels and PSP.  [default: the points that MODEL knows]",
-)
-@click.option(
-    "--label-names",
-    metavar="FILE",
-    type=INPUT,
-    help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
-)
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
 @dense_option
 @reading_options
 @threads_option
-def report(model: str, data: str, out: str, train: str | None, label_names: str | None, **options: OptionValue) -> None:
+def report(model: str, data: str, out: str, **options: OptionValue) -> None:
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 
     DATA has points with labels that MODEL was not trained on: documents for a model of text, otherwise rows of numbers,
@@ -60,8 +40,6 @@ def report(model: str, data: str, out: str, train: str | None, label_names: str 
     and rare labels, the labels that are missed most often or given in place of others, and the points with the worst
     errors; for a model of text, also their texts. True labels that MODEL does not know count as missed.
     """
-    check_standard_input(data, train, label_names)
-    options |= options.pop("reporter")._asdict()
-    make_report(model, source_of(data, options), out, train=train, label_names=label_names, **options)
+    make_report(model, source_of(data, options), out, **options)
     if out != "-":
         click.echo(out)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from xmlgp.api.evaluate import Evaluation
 from xmlgp.api.points import Block
 from xmlgp.data.dataset import widened
-from xmlgp.metrics.intervals import Interval
-from xmlgp.metrics.probabilities import frequency_groups, reliability, top_calibration_statistics
+from xmlgp.metrics.probabilities import frequency_groups, reliability
 from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
@@ -28,6 +28,9 @@ __all__ = ["KS", "SHOWN", "Answers", "check_available", "render"]
 #: Values of k of the measures, and the labels of a point that a user sees.
 KS = (1, 3, 5)
 SHOWN = 5
+
+#: The measures on the page, each @k.
+MEASURES = ("P", "nDCG", "PSP", "recall", "macro-F1")
 
 #: Rows of the tables of labels, and points with errors.
 ROWS = 15
@@ -73,53 +76,49 @@ class Answers:
                 wrong = ~are_true(top.matrix, csr_array(points.labels[:, : top.K]))[first]
                 for row in np.flatnonzero(wrong & (np.diff(points.labels.indptr) > 0)).tolist():
                     text = block.texts[row] if block.texts else None
-                    entry = (float(top.scores[first[row]]), -(N + row), block.identifiers[row], text)
-                    (heapq.heappush if len(worst) < POINTS else heapq.heappushpop)(worst, entry)
+                    worst.append((float(top.scores[first[row]]), -(N + row), block.identifiers[row], text))
+                worst = heapq.nlargest(POINTS, worst)
                 scores.append(top)
                 labels.append(points.labels)
                 N += points.N
                 bar.update(points.N)
         # Later blocks may have labels that no earlier one has.
         K = max([predictor.label_count, *(part.shape[1] for part in labels)])
-        true = (
-            csr_array(vstack([widened(part, K) for part in labels], "csr")) if labels else csr_array((0, K), dtype=bool)
-        )
-        return cls(
-            Scores.stack(scores, K), true, [(-number, id, text) for _, number, id, text in sorted(worst, reverse=True)]
-        )
+        true = vstack([csr_array((0, K), dtype=bool), *(widened(part, K) for part in labels)], "csr")
+        return cls(Scores.stack(scores, K), csr_array(true), [(-number, id, text) for _, number, id, text in worst])
 
 
 def render(
     answers: Answers,
     title: str,
-    facts: Sequence[tuple[str, object]],
+    facts: Mapping[str, object],
     names: Sequence[str] | None,
     counts: NDArray[Any] | None,
-    measures: Mapping[str, float],
-    intervals: Mapping[str, Interval],
+    evaluation: Evaluation,
 ) -> str:
-    """Return the page, given the measures @k of the answers and their intervals.
+    """Return the page, given the evaluation of the answers with `KS`, the macro measures and calibration.
 
-    `names` are those of the K labels, or None for their numbers, and `counts` their training points, if known.
+    `names` are those of the K labels, or None for their numbers, and `counts` their training points, or None.
     """
     import jinja2
 
-    by_name: dict[str, list[tuple[float, float, float]]] = {}
-    for name, value in measures.items():
-        by_name.setdefault(name.partition("@")[0], []).append((value, *intervals[name]))
+    measures = {
+        measure: [(evaluation.measures[name], *evaluation.intervals[name]) for name in (f"{measure}@{k}" for k in KS)]
+        for measure in MEASURES
+        if f"{measure}@{KS[0]}" in evaluation.measures
+    }
     labels = names or list(map(str, range(answers.labels.shape[1])))
     errors = _Errors(answers)
-    probabilities = answers.scores.matrix
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = files("xmlgp.reporting").joinpath("template.html").read_text(encoding="utf-8")
     return environment.from_string(template).render(
         title=title,
-        facts=facts,
+        facts=facts.items(),
         ks=KS,
         shown=SHOWN,
-        measures=by_name.items(),
-        error=top_calibration_statistics(probabilities, answers.labels, [SHOWN])[f"ECE@{SHOWN}"].value,
-        reliability=reliability(probabilities, answers.labels, 10),
+        measures=measures.items(),
+        error=evaluation.measures[f"ECE@{SHOWN}"],
+        reliability=reliability(answers.scores.matrix, answers.labels, 10),
         frequencies=[] if counts is None else errors.by_frequency(counts),
         missed=errors.missed_labels(labels, counts),
         confused=errors.confused(labels),
@@ -143,10 +142,9 @@ class _Errors:
         """Return recall and precision of the labels with similar numbers of training points."""
         names, groups = frequency_groups(counts)
         sums = [
-            np.bincount(groups, weights, len(names)).astype(int)
+            np.bincount(groups, weights, len(names)).astype(int).tolist()
             for weights in (None, self._true, self._listed, self._found)
         ]
-        rows = zip(names, *(column.tolist() for column in sums), strict=True)
         return [
             {
                 "name": name,
@@ -155,7 +153,7 @@ class _Errors:
                 "recall": found / max(true, 1),
                 "precision": found / max(listed, 1),
             }
-            for name, labels, true, listed, found in rows
+            for name, labels, true, listed, found in zip(names, *sums, strict=True)
             if true or listed
         ]
 
