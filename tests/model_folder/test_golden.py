@@ -65,11 +65,3 @@ def by_label(scores, values):
     out = np.full((scores.N, scores.K), np.nan)
     out[np.repeat(np.arange(scores.N), np.diff(scores.indptr)), scores.labels] = values
     return out
-
-
-def test_a_calibration_without_the_term_of_the_first_rank_is_still_read():
-    # The golden model was written before there was one.
-    predictor = open_model(ModelFolder(GOLDEN / "calibrated")).predictor
-    assert described(GOLDEN / "calibrated")["arrays"]["parameters.calibration"]["shape"] == [4]
-    assert predictor.calibration.coefficients.shape == (5,)
-    assert predictor.calibration.coefficients[4] == 0

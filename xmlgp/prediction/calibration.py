@@ -75,26 +75,20 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 def _are_coefficients(values: NDArray[np.float64], sizes: dict[str, int]) -> bool:
-    """Return whether numbers can be the coefficients of a map; the first models had no e."""
-    if len(values) not in (4, 5):
-        return False
-    low, high = np.transpose(BOUNDS[: len(values)])
+    """Return whether numbers can be the coefficients of a map."""
+    low, high = np.transpose(BOUNDS)
     return bool(np.all((low <= values) & (values <= high)))
 
 
 #: The coefficients of the map in a model.
-CALIBRATION = ArrayGroup(calibration=Array("C", np.float64, _are_coefficients))
+CALIBRATION = ArrayGroup(calibration=Array(str(len(BOUNDS)), np.float64, _are_coefficients))
 
 
 class Calibration:
-    """The map from probabilities and ranks to calibrated probabilities, by its coefficients a, b, c, d and e.
-
-    The first models had no e, which is then 0.
-    """
+    """The map from probabilities and ranks to calibrated probabilities, by its coefficients a, b, c, d and e."""
 
     def __init__(self, coefficients: ArrayLike) -> None:
-        stored = np.asarray(coefficients, np.float64)
-        self.coefficients = np.pad(stored, (0, len(IDENTITY) - len(stored)))
+        self.coefficients = np.asarray(coefficients, np.float64)
 
     def __call__(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return calibrated probabilities, B×k, given those of the k best labels in descending order, B×k."""

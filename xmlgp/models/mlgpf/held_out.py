@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
-from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of
+from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of, top_entries
 from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
+from xmlgp.models.mlgpf.method import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts
 from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
 from xmlgp.neighbours.label_texts import TextTerm, default_fit, text_parameters
@@ -24,12 +27,6 @@ from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut, label_counts
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from xmlgp.models.mlgpf.method import Parameters, Problem
-    from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 __all__ = ["CALIBRATION_MOST", "HeldOutChoices", "calibration_points", "without_labels_of"]
 
@@ -85,62 +82,14 @@ def without_labels_of(labels: csr_array, points: NDArray[np.int64]) -> csr_array
     return result
 
 
-class Ranked(NamedTuple):
-    """The R highest probabilities of held-out points, before calibration, n×R, and 1 where the points have the labels.
-
-    They are what the calibration is fitted to.
-    """
-
-    probabilities: NDArray[np.float32]
-    correct: NDArray[np.uint8]
-
-
-class HeldOutStage(Inference):
-    """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
-
-    Labels that no training point has are missed, as they are in new points, so the points that have only such labels
-    count: without them probabilities would be too high.
-    """
-
-    def __init__(self, problem: Problem, held_out: NDArray[np.int64]) -> None:
-        self._problem = problem
-        self._features = problem.features[held_out]
-        self._labels = problem.labels[held_out]
-        shape = self._labels.shape[0], min(RANKS, self._labels.shape[1])
-        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
-
-    def place(self, epoch: int) -> dict[str, str]:
-        """Return nothing."""
-        return {}
-
-    def _rank(self, parameters: Parameters, points: slice = slice(None)) -> csr_array:
-        """Return the probabilities of the `RANKS` first labels of points, n×K, by a model, in order."""
-        predictor = self._predictor(parameters)
-        blocks = [block.matrix for block in predictor.top(self._features[points], RANKS, "probability")]
-        probabilities = csr_array(vstack(blocks, "csr"))
-        if not np.isfinite(probabilities.data).all():
-            raise NumericalError("a probability of a held-out point is not finite")
-        return probabilities
-
-    def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
-        problem = self._problem
-        return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
-
-    def _keep(self, ranked: csr_array) -> None:
-        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`."""
-        entries = points_of(ranked), ranks_of(ranked)
-        self._ranked.probabilities[...] = MISSING
-        self._ranked.correct[...] = 0
-        self._ranked.probabilities[entries] = ranked.data
-        self._ranked.correct[entries] = are_true(ranked, self._labels)
-
-
-class HeldOutChoices(HeldOutStage):
-    """A stage of one step that makes choices on held-out points.
+class HeldOutChoices(Inference):
+    """A stage of one step that makes choices on held-out points, by a model that was trained without them.
 
     It chooses the kernel of the regression on neighbours and its weight in the pool, and fits the calibration. Later
     stages may train on these points. Label weights on features that only held-out points have count as zero meanwhile,
-    because a new point has no weights on features that are new to a label.
+    because a new point has no weights on features that are new to a label. Labels that no training point has are
+    missed, as they are in new points, so the points that have only such labels count: without them probabilities would
+    be too high.
 
     If the held-out points are too few to judge, or there are none, the choices are `DEFAULT`, and there is no
     calibration. `split` are the points that training uses, and those that are held out. `current_parameters` returns
@@ -154,9 +103,11 @@ class HeldOutChoices(HeldOutStage):
         current_parameters: Callable[[], Parameters],
         has_neighbours: bool = False,
     ) -> None:
+        self._problem = problem
         self._trained, held_out = split
+        self._features = problem.features[held_out]
+        self._labels = problem.labels[held_out]
         self._seen_labels = without_labels_of(problem.labels, held_out)
-        super().__init__(problem, held_out)
         self.epochs = int(has_neighbours or len(held_out) > 0)
         self._current_parameters = current_parameters
         self._has_neighbours = has_neighbours
@@ -175,6 +126,10 @@ class HeldOutChoices(HeldOutStage):
         self._measures = np.zeros(len(MEASURED))
         self._intervals = np.zeros((INTERVALS, 2))
 
+    def place(self, epoch: int) -> dict[str, str]:
+        """Return nothing."""
+        return {}
+
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
         parameters = self._current_parameters()
@@ -192,9 +147,21 @@ class HeldOutChoices(HeldOutStage):
                     self._text_fit[:] = self._choose_texts(parameters, neighbours)
                     parameters |= self._texts(neighbours)
             ranked = self._rank(parameters)
-            self._coefficients[:] = self._calibrate(ranked)
-            self._measure(ranked)
+            self._calibrate(ranked)
         self._calibrates[:] = True
+
+    def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
+        problem = self._problem
+        return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
+
+    def _rank(self, parameters: Parameters, points: slice = slice(None)) -> csr_array:
+        """Return the probabilities of the `RANKS` first labels of points, n×K, by a model, in order."""
+        predictor = self._predictor(parameters)
+        blocks = [block.matrix for block in predictor.top(self._features[points], RANKS, "probability")]
+        probabilities = csr_array(vstack(blocks, "csr"))
+        if not np.isfinite(probabilities.data).all():
+            raise NumericalError("a probability of a held-out point is not finite")
+        return probabilities
 
     def _measured_recall(self, parameters: Parameters) -> float:
         """Return the share of the best labels that are of the nearest points or frequent; 0 where labels are few."""
@@ -202,12 +169,9 @@ class HeldOutChoices(HeldOutStage):
         if K <= EXACT_LABELS:
             return 0.0
         points = slice(max(1, MOST_RANKED // K))
-        exact = self._rank(parameters, points)
-        exact.data[ranks_of(exact) >= BEST] = 0
-        exact.eliminate_zeros()
-        found = self._rank(parameters | {RECALL: np.ones(2)}, points)
-        found.data[ranks_of(found) >= BEST] = 0
-        found.eliminate_zeros()
+        exact, found = (
+            top_entries(self._rank(one, points), BEST) for one in (parameters, parameters | {RECALL: np.ones(2)})
+        )
         return float(are_true(exact, found.astype(bool)).mean())
 
     def _judged(self, parameters: Parameters, neighbours: Neighbours) -> tuple[NeighbourTerm, HeldOutPoints]:
@@ -249,18 +213,20 @@ class HeldOutChoices(HeldOutStage):
         neighbours = Neighbours.build(words, problem.labels[points], Choices.of(self._choices), features.dense)
         return neighbours._replace(recall=Recall(*self._recall.tolist()))
 
-    def _calibrate(self, ranked: csr_array) -> NDArray[np.float64]:
-        """Return the coefficients of the `Calibration` of these probabilities."""
-        self._keep(ranked)
-        return fit_calibration(*self._ranked).coefficients
+    def _calibrate(self, ranked: csr_array) -> None:
+        """Fit the calibration to ranked probabilities, n×K in order, and keep the numbers of `HeldOut`.
 
-    def _measure(self, ranked: csr_array) -> None:
-        """Keep the numbers of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
-        p, correct = self._ranked
+        For these, the calibration of each half of the points is fitted to the other half.
+        """
+        p = np.full((ranked.shape[0], min(RANKS, ranked.shape[1])), MISSING, np.float32)
+        correct = np.zeros(p.shape, bool)
+        entries = points_of(ranked), ranks_of(ranked)
+        p[entries] = ranked.data
+        correct[entries] = are_true(ranked, self._labels)
+        self._coefficients[:] = fit_calibration(p, correct).coefficients
         calibrated = np.empty_like(p)
         for half in range(2):
             calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
-        entries = points_of(ranked), ranks_of(ranked)
         measures = ranking_statistics(ranked, self._labels)
         statistics = {f"P@{k}": measures[f"P@{k}"] for k in (1, 3, 5)}
         before, after = (
@@ -280,7 +246,8 @@ class HeldOutChoices(HeldOutStage):
         points, *measures = self._measures.tolist()
         if not points:
             return None
-        return HeldOut(int(points), *measures)._replace(intervals=_pairs(self._intervals))
+        pairs = tuple(Interval(*pair) for pair in self._intervals.tolist())
+        return HeldOut(int(points), *measures)._replace(intervals=pairs)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
@@ -292,7 +259,6 @@ class HeldOutChoices(HeldOutStage):
             "choices": self._choices,
             "recall": self._recall,
             "text_fit": self._text_fit,
-            **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}
 
@@ -306,8 +272,3 @@ class HeldOutChoices(HeldOutStage):
             neighbours = self._neighbours(every, self._current_parameters())
             parameters |= neighbours.parameters() | self._texts(neighbours)
         return parameters
-
-
-def _pairs(ends: NDArray[np.float64]) -> tuple[Interval, ...]:
-    """Return intervals, given the ends of each, n×2."""
-    return tuple(Interval(*pair) for pair in ends.tolist())

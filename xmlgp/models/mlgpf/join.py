@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from xmlgp.features.pipeline import check_magnitudes
+from xmlgp.data.dataset import Dataset
+from xmlgp.features.pipeline import Preprocessed, check_magnitudes
 from xmlgp.features.weighting import count_points, inverse_frequencies
+from xmlgp.models.mlgpf.method import Parameters
 from xmlgp.models.mlgpf.predictor import COUNTED, word_scales
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.predictions import Neighbours, scaled_words
 from xmlgp.training.trained import label_counts
-
-if TYPE_CHECKING:
-    from xmlgp.data.dataset import Dataset
-    from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.models.mlgpf.method import Parameters
-    from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 __all__ = ["join"]
 

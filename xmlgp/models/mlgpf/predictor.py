@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features
 from xmlgp.features.inputs import Inputs
+from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.expectations import approximate_log_odds, expected_sigmoid
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
@@ -21,6 +22,7 @@ from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
 from xmlgp.models.mlgpf.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities, prepare_points
 from xmlgp.models.mlgpf.method import Parameters, load_method
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextTerm
 from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm, labels_of_rows, united
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
@@ -33,10 +35,6 @@ from xmlgp.prediction.top_k import best_of_blocks
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import COUNTS
-
-if TYPE_CHECKING:
-    from xmlgp.features.pipeline import Preprocessed
-    from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 __all__ = ["MLGPFPredictor", "word_scales"]
 
