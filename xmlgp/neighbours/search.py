@@ -207,8 +207,12 @@ def _search(words: Words, rows: Rows, queries: Rows, found: NDArray[np.int32], p
         candidates = _candidates(words, indices, values, found.shape[1], scratch)
         for e in range(len(indices)):
             query[indices[e]] = values[e]
-        _write_best(candidates, _products(rows, candidates, query), found[b], products[b])
+        exact = _products(rows, candidates, query)
         query[indices] = 0
+        # A stable sort: of equal products the row of lower number is first.
+        best = np.argsort(-exact, kind="mergesort")[: found.shape[1]]
+        found[b, : len(best)] = candidates[best]
+        products[b, : len(best)] = exact[best]
 
 
 @compiled
@@ -391,26 +395,6 @@ def _products(rows: Rows, chosen: NDArray[np.int32], query: NDArray[np.float32])
             product += data[e] * query[np.uint32(indices[e])]
         products[i] = product
     return products
-
-
-@compiled
-def _write_best(
-    rows: NDArray[np.int32], products: NDArray[np.float32], found: NDArray[np.int32], best: NDArray[np.float32]
-) -> None:
-    """Write the rows of the largest products in order, of equal ones the lower."""
-    # Floats have the order of their bits, but for those below zero, whose other bits are inverted here. The bits of
-    # −0, which would be below those of 0, are those of 0.
-    bits = (products + np.float32(0)).view(np.int32)
-    keys = np.empty(len(rows), np.int64)
-    for i in range(len(rows)):
-        key = np.int64(bits[i] ^ ((bits[i] >> 31) & 0x7FFFFFFF))
-        keys[i] = (~key << 32) | rows[i]
-    keys.sort()
-    best_bits = best.view(np.int32)
-    for i in range(min(len(keys), len(found))):
-        found[i] = keys[i] & 0x7FFFFFFF
-        key = ~(keys[i] >> 32)
-        best_bits[i] = key ^ ((key >> 31) & 0x7FFFFFFF)
 
 
 @compiled
