@@ -110,7 +110,7 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
         return *(em.step(iteration, 0) for iteration in range(4)), *em.parameters(4).values()
 
     expected = result()
-    for one in (activations, counts, module.least_squares, sparse):
+    for one in (activations, counts, sparse):
         monkeypatch.setattr(one, "GRAIN", 1)
     monkeypatch.setattr(threads, "_all_cores", lambda: 4)
     for one, other in zip(result(), expected, strict=True):

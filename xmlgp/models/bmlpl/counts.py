@@ -11,20 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import exponential, logarithm, polynomial
 from xmlgp.models.bmlpl.blocks import map_blocks
 
-__all__ = ["Counts", "Positives", "expected_counts", "reveal_labels"]
+__all__ = ["Counts", "Positives", "expected_counts", "rates_of", "reveal_labels"]
 
 #: Least rate λ of a positive label, so that labels that no topic explains are divided among topics too.
 LEAST_RATE = 1e-30
-
-#: Rates up to which 1 − e^(−λ) is computed by its series.
-SERIES_LIMIT = 0.1
-
-#: The coefficients of the series of (1 − e^(−λ))/λ, the highest first.
-EXPM1 = (-1 / 720, 1 / 120, -1 / 24, 1 / 6, -1 / 2, 1.0)
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
@@ -40,6 +32,10 @@ class Positives:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def by_point(self, values: NDArray[np.floating]) -> csr_array:
+        """Return values, one for each positive in the order of `indices`, as a csr_array, N×K."""
+        return csr_array((values, self.indices, self.indptr), shape=self.shape)
 
     def by_label(self, values: NDArray[np.floating]) -> csr_array:
         """Return values, one for each positive in the order of `indices`, as a csr_array, K×N."""
@@ -91,59 +87,27 @@ def expected_counts(
     one, log p(Y | V, U) = Σ_positives log(e^λ − 1) − Σ_nt u_nt, whose cost is that of the positives only. The counts of
     points may be written to `out`, N×T.
     """
-    factors = np.empty(len(positives), topics.dtype)
-    by_point = np.empty_like(activations) if out is None else out
-
-    def fill(rows: slice) -> float:
-        return _fill_expected_counts(
-            positives.indptr, positives.indices, topics, activations, factors, by_point, rows.start, rows.stop
-        )
-
-    N = len(activations)
-    log_likelihoods = map_blocks(fill, N, N * GRAIN // max(1, len(positives) * topics.shape[1]))
-    by_label = sparse.product(positives.by_label(factors), activations)
+    rates = np.maximum(rates_of(positives, topics, activations), LEAST_RATE)
+    nonzero = -np.expm1(-rates)
+    by_point = sparse.product(positives.by_point(1 / nonzero), topics, out)
+    by_point *= activations
+    by_label = sparse.product(positives.by_label(1 / nonzero), activations)
     by_label *= topics
-    return Counts(by_point, by_label, float(np.sum(log_likelihoods)))
+    log_likelihood = np.sum(np.log(nonzero) + rates, dtype=np.float64) - activations.sum(dtype=np.float64)
+    return Counts(by_point, by_label, float(log_likelihood))
 
 
-@compiled
-def _fill_expected_counts(
-    indptr: NDArray[np.integer],
-    indices: NDArray[np.integer],
-    topics: NDArray[np.floating],
-    activations: NDArray[np.floating],
-    factors: NDArray[np.floating],
-    by_point: NDArray[np.floating],
-    start: int,
-    stop: int,
-) -> float:
-    """Fill in E m / λ of each positive and the counts of each point; return Σ_nk log(e^λ − 1) − Σ_nt u_nt."""
-    real = factors.dtype.type
-    first = indptr[start]
-    last = indptr[stop]
-    for n in range(start, stop):
-        activation = activations[n]
-        for e in range(indptr[n], indptr[n + 1]):
-            topic = topics[indices[e]]
-            rate = real(0)
-            for t in range(len(activation)):
-                rate += topic[t] * activation[t]
-            factors[e] = rate
-    total = 0.0
-    for e in range(first, last):
-        rate = max(factors[e], real(LEAST_RATE))
-        # 1 − e^(−λ), by its series for small λ.
-        near = rate * polynomial(rate, EXPM1)
-        nonzero = near if rate < real(SERIES_LIMIT) else real(1) - exponential(-rate)
-        factors[e] = real(1) / nonzero
-        total += logarithm(nonzero) + rate
-    for n in range(start, stop):
-        activation = activations[n]
-        sums = by_point[n]
-        sparse.row(indices, factors, indptr[n], indptr[n + 1], topics, sums)
-        activation_sum = real(0)
-        for t in range(len(activation)):
-            sums[t] *= activation[t]
-            activation_sum += activation[t]
-        total -= activation_sum
-    return total
+def rates_of(
+    positives: Positives, topics: NDArray[np.floating], activations: NDArray[np.floating]
+) -> NDArray[np.floating]:
+    """Return the rates λ_nk = Σ_t v_kt u_nt of positive labels, in the order of `indices`."""
+    N, T = activations.shape
+
+    def rates_of_rows(rows: slice) -> NDArray[np.floating]:
+        ends = positives.indptr[rows.start : rows.stop + 1]
+        of_points = np.repeat(activations[rows], np.diff(ends), axis=0)
+        of_labels = topics[positives.indices[ends[0] : ends[-1]]]
+        rates: NDArray[np.floating] = np.einsum("et,et->e", of_points, of_labels)
+        return rates
+
+    return np.concatenate(map_blocks(rates_of_rows, N, N * GRAIN // max(1, len(positives) * T)))

@@ -1,34 +1,26 @@
 """Gibbs sampling for BMLPL: samples from the conditional posteriors, and sweeps of them ([B] section 3.1)."""
 
-import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.models.bmlpl import least_squares
 from xmlgp.models.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
+from xmlgp.models.bmlpl.blocks import ROWS
 from xmlgp.models.bmlpl.counts import LEAST_RATE, Positives, expected_counts
 from xmlgp.models.bmlpl.inference import BMLPLInference, Problem
 from xmlgp.models.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, log_prior_of_topics, topic_shares, update_precisions
 from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import NumericalError, SettingsError
-from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Gibbs", "sample_activations", "sample_counts", "sample_omega", "sample_shapes", "sample_topics"]
 
-#: Above this rate an ordinary Poisson variable replaces the zero-truncated one; it is zero once in 10¹³ cases.
-LARGE_RATE = 30
-
-#: Least number of positive labels, or of latent counts, per thread.
-GRAIN = 1 << 10
-
-#: Most latent counts per positive label on average. Counts are sampled one by one; more mean that sampling diverged.
+#: Most latent counts per positive label on average; more mean that sampling diverged.
 MOST_COUNTS = 1000
 
 #: Log odds beyond which a Pólya–Gamma variable is sampled as an inverse Gaussian one, which agrees to 11 digits. The
@@ -130,41 +122,31 @@ def sample_counts(
     """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
 
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
-    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
+    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` in a block of points raises NumericalError.
     """
-    points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(positives.indptr))
-    labels = positives.indices
-    rates = _rates(points, labels, topics, activations)
-    totals = _truncated_poisson(rates, random.random(len(rates)))
-    large = rates > LARGE_RATE
-    totals[large] = np.maximum(random.poisson(rates[large]), 1)
-    # One element for each latent count.
-    points = np.repeat(points, totals)
-    labels = np.repeat(labels, totals)
-    thresholds = random.random(len(points))
-    thresholds *= np.repeat(rates, totals)
-    chosen = np.empty(len(points), np.int32)
-    parallel_for(partial(_choose_topics, points, labels, topics, activations, thresholds, chosen), len(points), GRAIN)
-
-    def counts(rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[np.floating]:
-        numbers = np.bincount(rows.astype(np.int64) * topics.shape[1] + chosen, minlength=math.prod(shape))
-        return numbers.reshape(shape).astype(topics.dtype)
-
-    return counts(points, activations.shape), counts(labels, topics.shape)
+    by_point = np.zeros_like(activations)
+    by_label = np.zeros_like(topics)
+    for rows in row_blocks(len(activations), ROWS):
+        ends = positives.indptr[rows.start : rows.stop + 1]
+        points = np.repeat(np.arange(rows.start, rows.stop), np.diff(ends))
+        labels = positives.indices[ends[0] : ends[-1]]
+        shares = topics[labels].astype(np.float64) * activations[points]
+        rates = shares.sum(axis=1)
+        if not rates.sum() <= MOST_COUNTS * max(ROWS, len(rates)):
+            raise NumericalError(f"a label of a point has more than {MOST_COUNTS} latent counts on average")
+        # Without a topic that explains it, a label is divided among all.
+        shares[rates < LEAST_RATE] = 1
+        counts = random.multinomial(_truncated_poisson(rates, random), shares / shares.sum(axis=1, keepdims=True))
+        positions, chosen = np.nonzero(counts)
+        for sums, numbers in (by_point, points), (by_label, labels):
+            np.add.at(sums, (numbers[positions], chosen), counts[positions, chosen])
+    return by_point, by_label
 
 
-def _rates(
-    points: NDArray[np.integer],
-    labels: NDArray[np.integer],
-    topics: NDArray[np.floating],
-    activations: NDArray[np.floating],
-) -> NDArray[np.float64]:
-    """Return the rates λ of pairs of a point and a label; NumericalError if they are too large."""
-    rates = np.empty(len(points))
-    parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
-    if not rates.sum() <= MOST_COUNTS * len(rates):
-        raise NumericalError(f"a label of a point has more than {MOST_COUNTS} latent counts on average")
-    return rates
+def _truncated_poisson(rates: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
+    """Return a sample of each zero-truncated Poisson distribution: its first event in a time λ, and those after it."""
+    first = -np.log1p(random.random(len(rates)) * np.expm1(-rates))
+    return 1 + random.poisson(np.maximum(rates - first, 0))
 
 
 def sample_topics(
@@ -246,67 +228,3 @@ def sample_shapes(
     tables = np.bincount(topic_of_customer[new_table], minlength=len(r))
     sample = random.standard_gamma(1 + tables) / (SHAPE_RATE + softplus_sums(log_odds))
     return np.maximum(sample, LEAST_SHAPE).astype(shapes.dtype)
-
-
-@compiled
-def _fill_rates(
-    points: NDArray[np.integer],
-    labels: NDArray[np.integer],
-    topics: NDArray[np.floating],
-    activations: NDArray[np.floating],
-    rates: NDArray[np.float64],
-    start: int,
-    stop: int,
-) -> None:
-    for e in range(start, stop):
-        activation = activations[points[e]]
-        topic = topics[labels[e]]
-        rate = 0.0
-        for t in range(len(activation)):
-            rate += float(topic[t]) * activation[t]
-        rates[e] = max(rate, LEAST_RATE)
-
-
-@compiled
-def _truncated_poisson(rates: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return a sample of each zero-truncated Poisson distribution, by inversion."""
-    sample = np.ones(len(rates), np.int64)
-    for e in range(len(rates)):
-        rate = rates[e]
-        if rate > LARGE_RATE:
-            continue
-        # Scaled by e^λ − 1, which has no cancellation for small rates.
-        term = rate
-        left = uniform[e] * np.expm1(rate)
-        m = 1
-        while left > term and m < 1000:
-            left -= term
-            m += 1
-            term *= rate / m
-        sample[e] = m
-    return sample
-
-
-@compiled
-def _choose_topics(
-    points: NDArray[np.integer],
-    labels: NDArray[np.integer],
-    topics: NDArray[np.floating],
-    activations: NDArray[np.floating],
-    thresholds: NDArray[np.float64],
-    chosen: NDArray[np.integer],
-    start: int,
-    stop: int,
-) -> None:
-    """Write the topic t of each latent count, the first with Σ_{s≤t} v_ks u_ns above the threshold."""
-    for i in range(start, stop):
-        activation = activations[points[i]]
-        topic = topics[labels[i]]
-        left = thresholds[i]
-        t = 0
-        while t + 1 < len(activation):
-            left -= float(topic[t]) * activation[t]
-            if left < 0:
-                break
-            t += 1
-        chosen[i] = t

@@ -16,7 +16,7 @@ from xmlgp.linear_algebra.cholesky import factor_of, solve_factorised
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.bmlpl.activations import polya_gamma_means
 from xmlgp.runtime.errors import NumericalError
-from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
+from xmlgp.runtime.threads import core_count, run_parallel
 
 __all__ = [
     "INTERCEPT_PRECISION",
@@ -31,9 +31,6 @@ __all__ = [
 
 #: τ of the intercepts: a weak prior with a standard deviation of 30.
 INTERCEPT_PRECISION = 1e-3
-
-#: Least number of elements per thread.
-GRAIN = 1 << 16
 
 #: Rows per partial sum; the partial sums are added in double precision.
 BLOCK = 256
@@ -121,8 +118,8 @@ def cg_solve(system: LeastSquares, weights: NDArray[np.floating], steps: int) ->
     gradient = sparse.product(system.design.columns, system.residuals)
     gradient -= system.precisions[:, None] * weights
     for direction, image, lengths in _conjugate_directions(system, gradient, steps):
-        _add_multiples(weights, direction, lengths)
-        _add_multiples(system.log_odds, image, lengths)
+        weights += lengths * direction
+        system.log_odds += lengths * image
 
 
 def cg_sample(
@@ -143,7 +140,7 @@ def cg_sample(
     total += np.sqrt(system.precisions[:, None]) * random.standard_normal(shape, dtype)
     sample = np.zeros(shape, dtype)
     for direction, _, lengths in _conjugate_directions(system, total, steps, TOLERANCE):
-        _add_multiples(sample, direction, lengths)
+        sample += lengths * direction
     return sample
 
 
@@ -172,7 +169,7 @@ def _conjugate_directions(
         yield direction, image, lengths
         if step + 1 == steps:
             return
-        _add_multiples(gradient, curved, -lengths)
+        gradient -= lengths * curved
         np.divide(gradient, diagonal, out=scaled)
         before = size
         size = _column_products(gradient, scaled)
@@ -180,22 +177,6 @@ def _conjugate_directions(
             return
         direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
         direction += scaled
-
-
-def _add_multiples(
-    values: NDArray[np.floating], direction: NDArray[np.floating], lengths: NDArray[np.floating]
-) -> None:
-    """Add lengths[t] times column t of direction to column t of values, in place."""
-    parallel_for(partial(_add_multiples_to_rows, values, direction, lengths), len(values), GRAIN // len(lengths))
-
-
-@compiled
-def _add_multiples_to_rows(
-    values: NDArray[np.floating], direction: NDArray[np.floating], lengths: NDArray[np.floating], start: int, stop: int
-) -> None:
-    for i in range(start, stop):
-        for t in range(len(lengths)):
-            values[i, t] += lengths[t] * direction[i, t]
 
 
 def _column_products(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.float64]:

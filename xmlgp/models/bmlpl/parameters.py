@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, is_positive
-from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.models.bmlpl.activations import ActivationSums
 from xmlgp.models.bmlpl.blocks import map_blocks
 from xmlgp.models.bmlpl.counts import Positives
@@ -141,19 +139,12 @@ def update_topics(counts: NDArray[np.floating], concentration: float) -> NDArray
 
 def log_prior_of_topics(topics: NDArray[np.floating], concentration: float, added: float = 0) -> float:
     """Return η Σ_kt log(v_kt + added), the Dirichlet log density of the logits of topics up to a constant."""
-    grain = GRAIN // max(1, topics.shape[1])
-    sums = map_blocks(lambda rows: _sum_of_logarithms(topics[rows], added), len(topics), grain)
+
+    def sum_of_logarithms(rows: slice) -> float:
+        return float(np.log(np.maximum(topics[rows] + added, TINY)).sum(dtype=np.float64))
+
+    sums = map_blocks(sum_of_logarithms, len(topics), GRAIN // max(1, topics.shape[1]))
     return float(concentration * np.sum(sums))
-
-
-@compiled
-def _sum_of_logarithms(values: NDArray[np.floating], added: float) -> float:
-    real = values.dtype.type
-    total = 0.0
-    for row in values:
-        for t in range(len(row)):
-            total += logarithm(max(row[t] + real(added), real(TINY)))
-    return total
 
 
 def topic_shares(counts: NDArray[np.floating], frequencies: NDArray[np.integer]) -> NDArray[np.floating]:

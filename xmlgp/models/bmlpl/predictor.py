@@ -5,14 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.data.features import Features
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import arrays_fit
-from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
 from xmlgp.models.bmlpl.parameters import ARRAYS
 from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.prediction.predictor import Predictor
@@ -53,10 +50,7 @@ class BMLPLPredictor(Predictor):
         self._shapes = np.ascontiguousarray(parameters["shapes"], self.dtype)
         #: Vᵀ, T×K.
         self._topics = np.ascontiguousarray(parameters["topics"].T, self.dtype)
-        small_weights = self._topics <= LARGE_WEIGHT
-        large_weights = csr_array(np.where(small_weights, 0, self._topics).T)
-        self._large_weights = large_weights.indptr, large_weights.indices, large_weights.data
-        self._small_weights = np.where(small_weights, self._topics, 0)
+        self._small_weights = np.where(self._topics <= LARGE_WEIGHT, self._topics, 0)
 
     @classmethod
     def parameters_fit(cls, settings: BMLPLSettings, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
@@ -94,9 +88,12 @@ class BMLPLPredictor(Predictor):
             series *= passive
             power = power * relative
             rates += (series / divisor) @ power
-        if active.any():
-            _add_large_scales(scales, active, self._shapes, topics, rates)
-        _add_large_weights(scales, self._shapes, *self._large_weights, labels.start, rates)
+        for t, shape in enumerate(self._shapes):
+            points = np.flatnonzero(active[:, t])
+            rates[points] += shape * np.log1p(scales[points, t, None] * topics[t])
+            weights = self._topics[t, labels]
+            large = np.flatnonzero(weights > LARGE_WEIGHT)
+            rates[:, large] += shape * np.log1p(scales[:, t, None] * weights[large])
         if output == "probability":
             np.negative(np.expm1(-rates), out=rates)
         return rates
@@ -107,84 +104,16 @@ class BMLPLPredictor(Predictor):
         With z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)), under the prior of the activations
         Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1).
         """
-        out = np.empty(labels.shape, scales.dtype)
-        _fill_std(scales, self._shapes, self._topics, labels, output == "probability", out)
-        return out
+        rate = np.zeros(labels.shape)
+        d = np.zeros(labels.shape)
+        for t, shape in enumerate(self._shapes.astype(np.float64)):
+            z = scales[:, t, None].astype(np.float64) * self._topics[t][labels]
+            rate += shape * np.log1p(z)
+            d += shape * (np.log1p(z * z / (1 + 2 * z)) if output == "probability" else z * z)
+        # Written so that e^(d/2) alone, which could overflow, is not computed.
+        std = np.exp(0.5 * d - rate) * np.sqrt(-np.expm1(-d)) if output == "probability" else np.sqrt(d)
+        return std.astype(scales.dtype)
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the memory that scoring takes per point; see `Predictor`."""
         return 6 * len(self._shapes) * self.dtype.itemsize
-
-
-@compiled
-def _add_large_scales(
-    scales: NDArray[np.floating],
-    active: NDArray[np.bool_],
-    shapes: NDArray[np.floating],
-    topics: NDArray[np.floating],
-    rates: NDArray[np.floating],
-) -> None:
-    for i in range(len(scales)):
-        row = rates[i]
-        for t in range(len(shapes)):
-            if not active[i, t]:
-                continue
-            scale = scales[i, t]
-            shape = shapes[t]
-            topic = topics[t]
-            for k in range(len(row)):
-                row[k] += shape * np.log1p(scale * topic[k])
-
-
-@compiled
-def _add_large_weights(
-    scales: NDArray[np.floating],
-    shapes: NDArray[np.floating],
-    indptr: NDArray[np.integer],
-    topics: NDArray[np.integer],
-    weights: NDArray[np.floating],
-    first: int,
-    rates: NDArray[np.floating],
-) -> None:
-    """Add r log(1 + v e^ψ) of the large weights of a block of labels, which starts at `first`."""
-    real = scales.dtype.type
-    start = indptr[first]
-    stop = indptr[first + rates.shape[1]]
-    terms = np.empty(stop - start, scales.dtype)
-    for i in range(len(scales)):
-        row = rates[i]
-        scale = scales[i]
-        for e in range(start, stop):
-            z = scale[topics[e]] * weights[e]
-            # log(1 + z) = 2 artanh(z/(2 + z)), by its series for small arguments.
-            q = z / (real(2) + z)
-            logarithms = real(2) * q * polynomial(q * q, ARTANH_11) if q < real(0.2) else logarithm(real(1) + z)
-            terms[e - start] = shapes[topics[e]] * logarithms
-        for k in range(len(row)):
-            for e in range(indptr[first + k], indptr[first + k + 1]):
-                row[k] += terms[e - start]
-
-
-@compiled
-def _fill_std(
-    scales: NDArray[np.floating],
-    shapes: NDArray[np.floating],
-    topics: NDArray[np.floating],
-    labels: NDArray[np.int32],
-    probability: bool,
-    out: NDArray[np.floating],
-) -> None:
-    for i in range(len(scales)):
-        for j in range(labels.shape[1]):
-            k = labels[i, j]
-            rate = 0.0
-            d = 0.0
-            for t in range(len(shapes)):
-                z = float(topics[t, k]) * scales[i, t]
-                if probability:
-                    rate += shapes[t] * np.log1p(z)
-                    d += shapes[t] * np.log1p(z * z / (1 + 2 * z))
-                else:
-                    d += shapes[t] * z * z
-            # Written so that e^(d/2) alone, which could overflow, is not computed.
-            out[i, j] = np.exp(0.5 * d - rate) * np.sqrt(-np.expm1(-d)) if probability else np.sqrt(d)
