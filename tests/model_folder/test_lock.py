@@ -40,10 +40,10 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
-    def read_only(*arguments):
-        raise OSError(errno.EROFS, "Read-only file system")
+    def read_only(file, *arguments):
+        raise OSError(errno.EROFS, "Read-only file system", file)
 
-    monkeypatch.setattr("os.fsync", read_only)
+    monkeypatch.setattr("os.open", read_only)
     with pytest.raises(OSError, match="Read-only") as caught, lock_model_folder(tmp_path / "model"):
         pass
     assert caught.value.filename == str(tmp_path / "model")

@@ -29,7 +29,7 @@ from xmlgp.model_folder.arrays import (
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models.fields import Settings
 from xmlgp.models.table import settings_from
-from xmlgp.runtime.atomic_files import check_writable, remove_abandoned
+from xmlgp.runtime.atomic_files import remove_abandoned
 from xmlgp.runtime.errors import ModelFolderError, ModelInUseError, SettingsError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import LockedError, hold_lock
@@ -245,7 +245,6 @@ def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
                 f"{path}: another process is writing this model; wait until it ends, or choose another folder"
             ) from None
         stack.callback(remove, [], make_model_folder(path))
-        check_writable(path / FOLDER, path)
         # No other process writes here, so what is temporary is left by one that was killed.
         for folder in (path, path / FOLDER):
             remove_abandoned(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any, ClassVar
@@ -48,16 +48,8 @@ def inference_setting(default: str, methods: Mapping[str, InferenceMethod]) -> A
 
 def iterations_setting(methods: Mapping[str, InferenceMethod], remark: str) -> Any:
     """Return the field of the number of iterations; the remark says what one is, or when there are fewer."""
-    by_default: dict[int, list[str]] = {}
-    for name, method in methods.items():
-        by_default.setdefault(method.iterations, []).append(name)
-    defaults = ", ".join(f"{count} with {_join(names)}" for count, names in by_default.items())
+    defaults = ", ".join(f"{method.iterations} with {name}" for name, method in methods.items())
     return setting(None, f"Iterations, {remark}.", minimum=1, maximum=EPOCHS_LIMIT, if_unset=defaults)
-
-
-def _join(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 class InferenceSettings(Settings):

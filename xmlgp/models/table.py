@@ -163,25 +163,17 @@ def _merged(catalogue: Catalogue, name: Recipe, entry: Entry | None) -> dict[str
         if set(recipe) != {"settings"} or not isinstance(recipe["settings"], dict):
             raise SettingsError(f"{name}: a recipe must have settings, a mapping of names to values, and nothing else")
         return recipe["settings"]
-    name = str(name)
     # A catalogue without recipes still has the default one.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
     if name not in recipes:
-        names = {str(recipe).lower(): str(recipe) for recipe in sorted(recipes, key=str)}
-        near = nearest(name.lower(), names)
-        advice = f"; did you mean {names[near]}?" if near else ""
-        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, recipes)))}{advice}")
-    recipe = recipes[name]
-    if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
-        raise SettingsError(f"{catalogue.path}: recipe {name} must have settings, a mapping of names to values")
+        names = sorted(map(str, recipes))
+        near = nearest(str(name).upper(), names) or nearest(str(name), names)
+        advice = f"; did you mean {near}?" if near else ""
+        raise SettingsError(f"{name} is not a recipe; there are {', '.join(names)}{advice}")
+    recipe = recipes[str(name)]
     specific: Mapping[Any, Any] = entry.recipes if entry else {}
-    # YAML may hold anything in place of a paper's letter.
-    paper = str(recipe.get("paper"))
-    merged: dict[str, Any] = {}
-    for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {})):
-        if not isinstance(layer, dict):
-            raise SettingsError(
-                f"{catalogue.path}: recipes of {entry and entry.name} must map names of settings to values"
-            )
-        merged |= layer
-    return merged
+    try:
+        return dict(recipe["settings"] | specific.get(str(recipe.get("paper")), {}) | specific.get(name, {}))
+    except (AttributeError, KeyError, TypeError):
+        reason = f"recipe {name} must have settings, a mapping of names to values"
+        raise SettingsError(f"{catalogue.path}: {reason}") from None

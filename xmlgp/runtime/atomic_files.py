@@ -14,7 +14,6 @@ from typing import BinaryIO, TypeAlias
 __all__ = [
     "TEMPORARY",
     "atomic_write",
-    "check_writable",
     "create_file",
     "make_folders",
     "remove_abandoned",
@@ -100,22 +99,9 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files and folders that killed processes left in a folder, which no process writes now."""
+    """Remove the temporary files that killed processes left in a folder, which no process writes now."""
     for path in folder.glob(TEMPORARY.format("*")):
         _remove(path)
-
-
-def check_writable(folder: Path, shown_as: PathLike | None = None) -> None:
-    """Raise OSError if no file can be created in a folder, so that long work fails before it starts.
-
-    `shown_as` is the name in errors, by default that of the folder.
-    """
-    probe = _temporary_name(folder)
-    try:
-        with create_file(probe, shown_as or folder):
-            pass
-    finally:
-        _remove(probe)
 
 
 def make_folders(folder: Path) -> list[Path]:
@@ -141,9 +127,6 @@ def _temporary_name(folder: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, but follow no symbolic link; an error would hide the one that led here."""
+    """Remove a file; an error would hide the one that led here."""
     with contextlib.suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)

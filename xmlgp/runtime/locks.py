@@ -43,7 +43,7 @@ def hold_lock(file: Path, wait: bool = False) -> Iterator[None]:
         _check_is_lock(file)
         with report_errors_as(file.parent, file, file.absolute()):
             # filelock would try without end.
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644))
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o644))
             try:
                 lock.acquire()
             except Timeout:
