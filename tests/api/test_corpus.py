@@ -18,10 +18,9 @@ from xmlgp.api.corpus import Corpus, _summary
 from xmlgp.data.dataset import Dataset, no_points, stack, widened
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.progress import QUIET
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import open_lines
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.word_counts import Analysis, WordCounts
 
 
 def corpus(N=300, seed=0):

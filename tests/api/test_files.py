@@ -13,11 +13,10 @@ from tests.text.corpora import vectorized
 from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.errors import DataFormatError, SettingsError
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.word_counts import Analysis, WordCounts
 
 
 def same(one, other):

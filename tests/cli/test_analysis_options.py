@@ -8,7 +8,7 @@ import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.cli.texts import as_json, documents
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.word_counts import Analysis
 
 OPTIONS = ["--ngrams", "1-2", "--min-count", "2", "--max-features", "30"]
 

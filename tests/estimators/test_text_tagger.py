@@ -20,7 +20,7 @@ from xmlgp.api import corpus as corpora
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.runtime.errors import SettingsError, UsageError, XmlgpError
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.word_counts import Analysis
 
 #: The words of each label.
 WORDS = {

@@ -9,10 +9,9 @@ import pytest
 from tests.model_folder.test_folder import ARRAYS, DATA, write
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runtime.errors import ModelFolderError
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.word_counts import Analysis, WordCounts
 
 LABELS = ["機械 学習", ""]
 WORDS = ["\ufeff", " a", "b ", "é"]

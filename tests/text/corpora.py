@@ -8,11 +8,10 @@ from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import Signature
 from xmlgp.data import lines
 from xmlgp.runtime.progress import QUIET
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import open_lines, read_documents
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import Names
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.word_counts import Analysis, WordCounts
 
 __all__ = ["documents_of", "in_every_way", "signature_of", "vectorized", "vectorized_by"]
 

@@ -12,10 +12,10 @@ from tests.text.corpora import vectorized
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
+from xmlgp.text.word_counts import Analysis
 
 
 @pytest.fixture

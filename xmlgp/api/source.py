@@ -20,12 +20,11 @@ from xmlgp.data.locate import locate
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import has_corpus_ending, open_lines
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import Vocabulary, read_vocabulary
-from xmlgp.text.word_counts import WordCounts
+from xmlgp.text.word_counts import Analysis, WordCounts
 
 __all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_width", "new_signature"]
 

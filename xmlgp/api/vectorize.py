@@ -13,10 +13,10 @@ from xmlgp.data.locate import locate
 from xmlgp.data.streams import check_outputs
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import open_lines
 from xmlgp.text.data_folder import files_to_replace, write_folder
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.word_counts import Analysis
 
 __all__ = ["vectorize"]
 

@@ -22,9 +22,9 @@ from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter, between_bars, ignore, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.runtime.work import Work
-from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.word_counts import ANALYZERS, LONGEST, Analysis
 
 if TYPE_CHECKING:
     from xmlgp.cluster.cluster import DaskCluster

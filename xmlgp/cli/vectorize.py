@@ -7,8 +7,8 @@ import click
 from xmlgp.api.vectorize import vectorize as vectorize_files
 from xmlgp.cli.options import INPUT, NonEmptyPath, analysis_options, check_standard_input, corpus_options, quiet_option
 from xmlgp.runtime.progress import Reporter
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.word_counts import Analysis
 
 __all__ = ["vectorize"]
 

@@ -26,9 +26,9 @@ from xmlgp.estimators.scikit_learn import BaseEstimator
 from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.prediction.assignment import ABOVE_HALF
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
-from xmlgp.text.analysis import Analysis
 from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.names import Names
+from xmlgp.text.word_counts import Analysis
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -50,7 +50,7 @@ class TextTagger(BaseEstimator):
     ----------
     classifier : MLGPFClassifier or BMLPLClassifier, optional
         The model, which `fit` clones. By default `MLGPFClassifier()`; to search its parameters, give one.
-    vectorizer : xmlgp.text.analysis.Analysis, optional
+    vectorizer : xmlgp.text.word_counts.Analysis, optional
         Which words of texts are counted, as `xmlgp vectorize` does. For other features of texts, use a `Pipeline` of a
         vectorizer and an `MLGPFClassifier`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,11 +116,11 @@ def label_matrix(y: Iterable[object], numbers: LabelNumbers | None = None) -> tu
     for position, names in enumerate(y):
         # A text is an iterable too, of its letters, which nobody means as labels.
         is_list = isinstance(names, Iterable) and not isinstance(names, str | bytes)
-        texts: list[object] = list(names) if is_list else [names]  # type: ignore[call-overload]
+        texts: list[Any] = list(names) if is_list else [names]  # type: ignore[call-overload]
         if not is_list or not all(isinstance(name, str) for name in texts):
             raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(names)}; {NAMED}")
         try:
-            rows.add(map(str, texts))
+            rows.add(texts)
         except BadName as error:
             raise SettingsError(f"labels[{position}]: {error}") from None
     return rows.ordered()
