@@ -76,7 +76,7 @@ def test_a_page_about_rows(model, workdir):
 
 
 def test_a_model_without_counts_has_no_propensity_scored_measures(trained, workdir):
-    trained("rows alone", "data", "model", *SMALL, "--label-weights", "--set", "neighbours=false")
+    trained("rows alone", "data", "model", *SMALL, "--label-weights", "--no-neighbours")
 
     def without_counts(description):
         for name in ("parameters.statistics.labels", "parameters.statistics.features"):

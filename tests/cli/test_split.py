@@ -5,12 +5,11 @@ import gzip
 import itertools
 import json
 import os
-import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import run, said
 from tests.cli.disk import failing_disk
 from tests.cli.texts import as_json, documents
 from tests.problems import small_dataset
@@ -162,20 +161,3 @@ def test_nothing_is_replaced_or_left_half_written():
     assert said(run("split", "corpus.csv", "new")).startswith("corpus.csv:32: ")
     assert not os.path.exists("new")
     assert "same file" in said(run("split", "out/train.csv", "out", "--overwrite"), 2)
-
-
-def test_the_next_command_has_the_options_that_the_parts_need():
-    rows = [f"{number},text {number},l{number % 2}/l{number % 3}" for number in range(60)]
-    Path("my rows.csv").write_text("\n".join(["key,My text,tags", *rows]))
-    columns = ["--text-column", "My text", "--label-column", "tags", "--label-separator", "/"]
-    options = ["--seed", 1, "--test", "0.5", "--id-column", "key", *columns]
-    result = run("split", *options, "my rows.csv", "my parts")
-    following = result.stderr.splitlines()[-1].removeprefix("next, `").removesuffix("`")
-    program, *arguments = shlex.split(following)
-    given = arguments[3:]
-    assert (program, arguments[:3]) == ("xmlgp", ["train", "my parts", "MODEL"])
-    assert sorted(given) == sorted(["--id-column", "key", *columns])
-    assert run(*arguments, *SMALL, "-q").exit_code == 0
-    # From then on the model knows them.
-    assert run("predict", "MODEL", "my parts", "-o", "out.jsonl", "-q").exit_code == 0
-    assert run("split", "-q", *columns, "my rows.csv", "quiet").stderr == ""
