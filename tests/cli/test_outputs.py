@@ -44,7 +44,7 @@ def test_a_corpus_is_not_replaced_by_its_predictions(text_model):
         command = [sys.executable, "-m", "xmlgp", "predict", "model", "new.jsonl"]
         result = subprocess.run(command, stdout=appended, stderr=subprocess.PIPE, check=False)
     assert result.returncode == 2
-    assert "Standard output is the same file as the input new.jsonl" in result.stderr.decode()
+    assert "The output /dev/stdout is the same file as the input new.jsonl" in result.stderr.decode()
     assert Path("new.jsonl").read_bytes() == before
 
 

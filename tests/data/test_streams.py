@@ -196,6 +196,7 @@ def test_an_output_is_not_an_input_through_standard_streams(linked, output, read
             command = [sys.executable, "-c", program, output, read]
             result = subprocess.run(command, stdin=stream, stdout=stdout, stderr=subprocess.PIPE, check=False)
             assert result.returncode == status
-            names = "Standard output" if output == "-" else f"The output {output}"
-            names += " is the same file as " + ("standard input" if read == "-" else f"the input {read}")
+            names = f"The output {output} is the same file as the input {read};"
+            for name, device in (" - is", " /dev/stdout is"), (" -;", " /dev/stdin;"):
+                names = names.replace(name, device)
             assert (names in result.stderr.decode()) == bool(status)

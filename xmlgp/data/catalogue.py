@@ -19,9 +19,6 @@ __all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", 
 #: The source of the data sets that xmlgp draws itself: texts in the format csv, otherwise numbers.
 EMBEDDED = "embedded"
 
-#: Maximum size of a YAML file in bytes. Its content takes about a hundred times as much memory.
-MAX_BYTES = 1 << 20
-
 
 class Shape(NamedTuple):
     """Sizes of a data set: N training points, N_test test points, D features or 0 if unknown, K labels."""
@@ -136,16 +133,13 @@ def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
 def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the mapping in a YAML file; CatalogueError if there is none."""
     try:
-        with open(path, "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-        mapping = yaml.safe_load(content) if len(content) <= MAX_BYTES else None
+        mapping = yaml.safe_load(Path(path).read_bytes())
     except OSError as error:
         raise CatalogueError(f"{path}: the file cannot be read ({error.strerror})") from error
     except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
-        reason = escape(" ".join(str(error).split())) or type(error).__name__
-        raise CatalogueError(f"{path}: this is not YAML: {reason}") from error
+        raise CatalogueError(f"{path}: this is not YAML: {escape(' '.join(str(error).split()))}") from error
     if not isinstance(mapping, dict):
-        raise CatalogueError(f"{path}: this is not a mapping of at most {MAX_BYTES >> 20} MiB")
+        raise CatalogueError(f"{path}: this is not a mapping")
     return mapping
 
 

@@ -108,22 +108,12 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[ob
     """
     paths = [path for path in inputs if isinstance(path, str | os.PathLike)]
     files = [file for path in paths for file in (files_read(path) if os.path.isdir(path) else [path])]
-    read = {status: file for file in files if (status := _regular_file(file, 0))}
-    for output in outputs:
-        same = read.get(_regular_file(output, 1) or (0, 0))
-        if same is not None:
-            one = "Standard output" if output == "-" else f"The output {output}"
-            other = "standard input" if same == "-" else f"the input {same}"
-            raise UsageError(f"{one} is the same file as {other}; choose another output.")
-
-
-def _regular_file(path: str | os.PathLike[str], standard: int) -> tuple[int, int] | None:
-    """Return the device and number of a regular file, or None; `-` stands for the file descriptor `standard`."""
-    try:
-        status = os.fstat(standard) if path == "-" else os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+    read = ["/dev/stdin" if file == "-" else file for file in files]
+    written = ["/dev/stdout" if output == "-" else output for output in outputs]
+    for output in filter(os.path.isfile, written):
+        for file in filter(os.path.isfile, read):
+            if os.path.samefile(output, file):
+                raise UsageError(f"The output {output} is the same file as the input {file}; choose another output.")
 
 
 def _standard_input(stack: contextlib.ExitStack) -> io.BufferedReader:
