@@ -234,7 +234,10 @@ def test_one_label_a_line_is_a_number_where_that_is_known():
         ("1.5 1:1", "'1.5' is not a list of labels"),
         ("1,,2 1:1", "',2' is not a list of labels"),
         ("1,x 1:1", "'x' is not a list of labels"),
-        ("10000001 1:1", "label '10000001' is not below 10000001, as many as are supported"),
+        (
+            "10000001 1:1",
+            "label '10000001' is not below 10000001, the number of labels in the first line, or that are supported",
+        ),
         ("1,2,1 1:1", "label 1 occurs twice"),
         ("1 2:1 1:1 2:3", "feature 2 occurs twice"),
         ("1 10000001:1", "feature '10000001' is not below 10000001"),

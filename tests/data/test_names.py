@@ -40,16 +40,17 @@ def test_names_are_read(path, content):
         (b"a\nb\nc\nd\ne\n", 5, "the file has more names than the 4 labels"),
         (b"a\nb\nc\nd", 4, "the file ends within this line: it is truncated, or its newline is missing"),
         (b"a\nb\xe9b\nc\nd\n", 2, "byte 0xe9 at character 2 of the line is not UTF-8"),
-        (b"a\nb\nc\nd \x1b[2J\n", 4, "U+001B at column 3 is a control character"),
-        ("a\n\x9b2J\nc\nd\n".encode(), 2, "U+009B at column 1 is a control character"),
-        (b"0\tgraphs\n1\ttrees\n2\tc\n3\td\n", 1, "U+0009 at column 2 is a control character"),
+        (b"a\nb\nc\nd \x1b[2J\n", 4, "has U+001B, which no name can have"),
+        ("a\n\x9b2J\nc\nd\n".encode(), 2, "has U+009B, which no name can have"),
+        (b"0\tgraphs\n1\ttrees\n2\tc\n3\td\n", 1, "has U+0009, which no name can have"),
     ],
 )
 def test_malformed_file_is_reported_with_its_line(path, content, line, reason):
     path.write_bytes(content)
     with pytest.raises(DataFormatError) as caught:
         read_label_names(path, 4)
-    assert str(caught.value).startswith(f"{path}:{line}: {reason}")
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert reason in str(caught.value)
 
 
 def test_additional_names_are_not_read_into_memory(tmp_path):

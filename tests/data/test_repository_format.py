@@ -157,7 +157,7 @@ MALFORMED = {
     "label out of range": (
         b"2 9 9\n1 1:1\n2,9 1:1\n",
         3,
-        "label '9' is not below 9, the number of them in the first line",
+        "label '9' is not below 9, the number of labels in the first line",
     ),
     "feature far out of range": (b"1 9 9\n 18446744073709551617:1\n", 2, "feature '18446744073709551617'"),
     "negative label": (b"1 9 9\n-1 1:1\n", 2, "'-1' is not a list of labels"),
@@ -187,7 +187,7 @@ MALFORMED = {
     "the first of two errors": (
         b"5 9 9\n1 1:1\n\n9 1:1\n2 x\n\n",
         4,
-        "label '9' is not below 9, the number of them in the first line",
+        "label '9' is not below 9, the number of labels in the first line",
     ),
 }
 WRONG_VALUES = ["1:1", "one", "1.2.3", ".", "-", "-.", "e5", "1e", "1e-5.5", "--1", "nan", "-inf", "0x1p3", "1_0"]

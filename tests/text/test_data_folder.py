@@ -69,7 +69,7 @@ DAMAGES = [
     (FEATURES, lambda content: content.partition(b"\n")[2], "the file ends after "),
     (FEATURES, lambda content: b"\xff" + content, "byte 0xff at character 1 of the line is not UTF-8"),
     (LABELS, lambda content: b"", "the file ends after 0 of "),
-    (LABELS, lambda content: "\x9b".encode() + content, "U+009B at column 1 is a control character"),
+    (LABELS, lambda content: "\x9b".encode() + content, "has U+009B, which no name can have"),
 ]
 
 

@@ -80,10 +80,8 @@ def parse_names(content: bytes, count: int) -> list[str] | None:
 
 def check_name(name: str, path: str, number: int) -> None:
     """Raise NamesFormatError if the name in line `number` of a file has a control character."""
-    control = CONTROL.search(name)
-    if control:
-        reason = f"U+{ord(control[0]):04X} at column {control.start() + 1} is a control character"
-        raise NamesFormatError(path, number, reason)
+    if unfit := describe_unfit(name):
+        raise NamesFormatError(path, number, f"{excerpt(name)} {unfit}")
 
 
 def _read(path: str | os.PathLike[str], count: int, kind: str) -> list[str]:

@@ -36,9 +36,9 @@ FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 WELL_FORMED, NO_LABELS, LABEL_BEYOND, NO_PAIR, FEATURE_BEYOND = range(5)
 REASONS = {
     NO_LABELS: "{word} is not a list of labels such as 3,17; the line of a point without labels starts with a space",
-    LABEL_BEYOND: "label {word} is not below {K}, {limit}",
+    LABEL_BEYOND: "label {word} is not below {K}, the number of labels in the first line, or that are supported",
     NO_PAIR: "{word} is not a feature:value pair of a number from 0 and a finite decimal number",
-    FEATURE_BEYOND: "feature {word} is not below {D}, {limit}",
+    FEATURE_BEYOND: "feature {word} is not below {D}, the number of features in the first line, or that are supported",
 }
 
 #: What ends a label, or an index.
@@ -88,8 +88,7 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
         end = END_OF_NUMBER if mistake in (LABEL_BEYOND, FEATURE_BEYOND) else END_OF_WORD
         found = end.search(text, at)
         word = quote(text[at : found.start() if found else len(text)])
-        limit = "as many as are supported" if libsvm else "the number of them in the first line"
-        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K, limit=limit)))
+        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K)))
     values = values[: pair_ends[-1]]
     inexact = np.flatnonzero(np.isnan(values))
     if len(inexact):
