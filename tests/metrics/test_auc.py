@@ -91,7 +91,6 @@ def test_interval_of_one_area_is_that_of_delong():
     ("scores", "truth", "message"),
     [
         ([{}, {}], [[0]], "the scores are 2×2, the true labels 1×2$"),
-        ([{0: math.nan}, {}], [[0], [1]], "^a score is NaN, so the scores cannot be ranked$"),
         ([{0: 1.0}] * 2, [[], []], "^every point has all labels, or none has any, so AUC is undefined$"),
         ([{0: 1.0}] * 2, [[0, 1], []], "^every point has all labels or none, so AUC_instance is undefined$"),
     ],

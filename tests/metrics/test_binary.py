@@ -52,8 +52,6 @@ def test_hand_worked_example():
     [
         (column([1, 0]), [1], "the scores are 2×1, the true labels 1×1"),
         (column([]), [], "there are no points to evaluate"),
-        (csr_array(np.array([[1.0], [0.0], [2.0]])), [1, 0, 1], "point 1, counted from 0, has no score"),
-        (column([1, np.nan]), [1, 0], "a score is NaN"),
     ],
 )
 def test_binary_data_that_cannot_be_evaluated_are_refused(scores, truth, sentence):

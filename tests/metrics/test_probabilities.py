@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 import sklearn.metrics
@@ -13,7 +11,6 @@ from xmlgp.metrics.probabilities import (
     reliability,
     top_calibration_statistics,
 )
-from xmlgp.runtime.errors import SettingsError
 
 
 def test_log_loss_and_reliability_of_listed_entries_agree_with_scikit_learn():
@@ -76,18 +73,3 @@ def test_errors_of_the_first_labels_are_those_of_ten_bins():
 def test_groups_of_labels_have_twice_as_many_training_points_as_the_one_before():
     names, groups = frequency_groups(np.array([0, 1, 2, 3, 4, 7, 8, 9]))
     assert (names, groups.tolist()) == (["0", "1", "2-3", "4-7", "8-15"], [0, 1, 2, 2, 3, 3, 4, 4])
-
-
-@pytest.mark.parametrize(
-    "function",
-    [calibration_statistics, lambda *a: top_calibration_statistics(*a, (1, 2)), lambda *a: reliability(*a, 2)],
-)
-def test_unusable_probabilities_are_errors(function):
-    truth = csr_array(np.eye(3, dtype=bool))
-    with pytest.raises(SettingsError, match="the probabilities are 3×2, the true labels 3×3"):
-        function(csr_array(np.ones((3, 2))), truth)
-    with pytest.raises(SettingsError, match="there are no probabilities"):
-        function(csr_array((3, 3)), truth)
-    for wrong in (-0.1, 1.1, math.nan):
-        with pytest.raises(SettingsError, match=r"not in \[0, 1\]"):
-            function(csr_array(np.full((3, 3), wrong)), truth)

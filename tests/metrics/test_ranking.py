@@ -99,13 +99,9 @@ def test_a_huge_k_or_label_space_allocates_nothing():
 
 
 @pytest.mark.parametrize(
-    ("scores", "truth", "propensities", "message"),
-    [
-        ([{}, {}], [[0]], None, "the scores are 2×3, the true labels 1×3"),
-        ([{}], [[0]], [0.5, 0.5], "propensities of 2 labels, but scores of 3"),
-        ([{0: 1.0}], [[]], None, "no point has a true label"),
-    ],
+    ("scores", "truth", "message"),
+    [([{}, {}], [[0]], "the scores are 2×3, the true labels 1×3"), ([{0: 1.0}], [[]], "no point has a true label")],
 )
-def test_what_cannot_be_evaluated_is_refused(scores, truth, propensities, message):
+def test_what_cannot_be_evaluated_is_refused(scores, truth, message):
     with pytest.raises(SettingsError, match=message):
-        ranking_statistics(sparse(scores, 3), sparse(truth, 3, bool), propensities=propensities)
+        ranking_statistics(sparse(scores, 3), sparse(truth, 3, bool))

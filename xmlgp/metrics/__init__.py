@@ -1,1 +1,1 @@
-"""Measures of rankings, of probabilities and of binary classification; `evaluation.evaluate` computes them."""
+"""Measures of rankings, probabilities, assigned labels and binary data, which `xmlgp.api.evaluate` puts together."""

@@ -28,7 +28,7 @@ def auc_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statistic]
     Scores, N×K, that are not stored are equal to each other and below every score, including −∞. The true labels are a
     csr_array of bool, N×K. The result has `AUC_micro`, the area of all N·K entries, and `AUC_instance`, the mean over
     points of the area of the point's K entries, without points that have all labels or none. SettingsError is raised if
-    the shapes disagree, a score is NaN, or an area is undefined.
+    the shapes disagree or an area is undefined.
     """
     pooled = pooled_area(scores, labels)
     if pooled is None:
@@ -102,7 +102,5 @@ def _mean_area_of_points(scores: csr_array, labels: csr_array) -> Statistic:
 def _listed_entries(scores: csr_array, labels: csr_array) -> tuple[csr_array, NDArray[np.bool_]]:
     """Return scores, N×K, with sorted columns, and whether each stored one is of a true label."""
     check_shapes(scores, labels)
-    if np.isnan(scores.data).any():
-        raise SettingsError("a score is NaN, so the scores cannot be ranked")
     scores = canonical(scores)
     return scores, are_true(scores, labels)

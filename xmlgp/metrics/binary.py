@@ -25,17 +25,12 @@ def binary_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statist
     - `log_loss`, −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] in nats, for probabilities only;
     - `AUC`, from 0 to 1, unless all points have the label or none has it.
 
-    The true labels y are a csr_array of bool, N×1. SettingsError is raised if the shapes disagree, there are no points,
-    a point has no score or a score is NaN.
+    Each point has a score. The true labels y are a csr_array of bool, N×1. SettingsError is raised if the shapes
+    disagree or there are no points.
     """
     check_shapes(scores, labels)
     if not scores.shape[0]:
         raise SettingsError("there are no points to evaluate")
-    without_score = np.diff(scores.indptr) != 1
-    if without_score.any():
-        raise SettingsError(f"point {without_score.argmax()}, counted from 0, has no score")
-    if np.isnan(scores.data).any():
-        raise SettingsError("a score is NaN")
     probabilities = are_probabilities(scores)
     true = np.diff(labels.indptr) > 0
     correct = (scores.data > (0.5 if probabilities else 0)) == true

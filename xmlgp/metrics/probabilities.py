@@ -1,7 +1,7 @@
 """Measures of probabilities: log loss, reliability, and the expected calibration error, also of the top k labels.
 
 Probabilities are a csr_array, N×K, that lists some or all labels of each point; true labels are a csr_array of bool,
-N×K. All functions raise SettingsError if the shapes disagree, if there are no probabilities or if one is not in [0, 1].
+N×K. All functions raise SettingsError if the shapes disagree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 
 from xmlgp.metrics.ranking import are_true, canonical, check_shapes, points_of, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
-from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["Bin", "calibration_statistics", "frequency_groups", "reliability", "top_calibration_statistics"]
 
@@ -118,11 +117,7 @@ def _entries(
 ) -> tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
     """Return the point of each listed entry, its probability, and whether it is true; SettingsError as above."""
     check_shapes(probabilities, labels, "probabilities")
-    if not probabilities.nnz:
-        raise SettingsError("there are no probabilities to evaluate")
     p = probabilities.data
     if p.dtype.kind != "f":
         p = p.astype(np.float64)
-    if not (np.all(p >= 0) and np.all(p <= 1)):
-        raise SettingsError("a probability is not in [0, 1]")
     return points_of(probabilities), p, are_true(probabilities, labels)

@@ -70,8 +70,6 @@ def ranking_statistics(
     number of labels before summing, and then differ for points with fewer than k labels.
     """
     check_labelled(scores, labels)
-    if propensities is not None and len(propensities) != labels.shape[1]:
-        raise SettingsError(f"there are propensities of {len(propensities)} labels, but scores of {labels.shape[1]}")
     N = labels.shape[0]
     label_counts = labels.sum(axis=1)
     labelled = label_counts > 0

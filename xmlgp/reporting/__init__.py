@@ -1,1 +1,1 @@
-"""A page about a model: `Evidence` gathers its figures, `make_content` names them, `render` writes the HTML."""
+"""A page about a model: `Answers` are its labels of test points, and `render` writes the HTML."""
