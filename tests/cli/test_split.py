@@ -84,6 +84,12 @@ def test_rows_go_with_their_names(compressed):
     assert (gzip.decompress(content) if compressed else content).startswith(b"%d " % train.N)
 
 
+def test_a_header_after_a_byte_order_mark_has_the_number_of_points():
+    Path("rows.txt").write_bytes(b"\xef\xbb\xbf3 4 2\n0,1 0:1 3:2.5\n1 2:1\n 1:0.5\n")
+    files, _ = split("rows.txt", "out", "--test", "1")
+    assert [read_dataset(file)[0].N for file in files] == [2, 1]
+
+
 def test_documents_of_a_group_stay_together():
     rows = [
         {"text": f"t{number}", "labels": ["x"], "author": f"a{number % 7}" if number % 5 else None}

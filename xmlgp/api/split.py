@@ -34,6 +34,9 @@ __all__ = ["split"]
 #: The ending of the name of a file, with that of a compressed one.
 ENDING = re.compile(r"(\.\w+)?(\.gz)?\Z", re.IGNORECASE)
 
+#: The number of points in a header of rows, after a byte order mark, but not after the `#` of a comment.
+COUNT = re.compile(r"\A([^\d#]*)\d+")
+
 #: A line of a file in libsvm format that is neither blank nor a comment.
 POINT = re.compile(r"\s*[^\s#]")
 
@@ -168,8 +171,8 @@ def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, rep
     parts = {"train": records.texts[~is_test].tolist(), "test": records.texts[is_test].tolist()}
     files = []
     for name, texts in parts.items():
-        # The header of rows begins with their number.
-        head = records.head if records.is_corpus else re.sub(r"\A\d+", str(len(texts)), records.head)
+        # The header of rows begins with their number, perhaps after a byte order mark; a comment may precede others.
+        head = records.head if records.is_corpus else COUNT.sub(rf"\g<1>{len(texts)}", records.head)
         file = folder / f"{name}{(ending and ending[0]) or '.txt'}"
         with open_output(file) as output:
             output.write("".join([head, *texts]).encode(records.encoding))
