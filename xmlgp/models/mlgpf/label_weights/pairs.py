@@ -29,11 +29,9 @@ __all__ = [
     "PointsByLabel",
     "Strata",
     "latent_offsets",
-    "points_by_label",
     "sample_size",
     "shortlist_length",
     "shortlist_negatives",
-    "shortlisted_by_label",
     "stratified_pairs",
 ]
 
@@ -49,9 +47,6 @@ MIN_SAMPLE = 20
 #: If shortlists and samples of minimum size would have fewer pairs than this, they are made larger, because the weights
 #: of small samples are large. On five data sets, a million rank held-out points no better.
 MIN_PAIRS = 300_000
-
-#: A sample has all candidates if it has this many draws for each: a candidate is missed with probability e^−50.
-CERTAIN = 50
 
 #: Points whose utilities one core computes at a time: few enough for the cache.
 ROWS = 128
@@ -95,7 +90,11 @@ class Strata(NamedTuple):
     @classmethod
     def of(cls, labels: csr_array, shortlists: NDArray[np.int32]) -> Strata:
         """Return the strata, given Y, N×K, and the shortlists, N×S."""
-        return cls(points_by_label(labels), shortlisted_by_label(shortlists, labels.shape[1]))
+        lengths = np.count_nonzero(shortlists >= 0, axis=1)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        # Avoid a large copy: nearly always, all points have S negatives.
+        indices = shortlists.ravel() if indptr[-1] == shortlists.size else shortlists[shortlists >= 0]
+        return cls(_by_label(labels.indptr, labels.indices, labels.shape), _by_label(indptr, indices, labels.shape))
 
     def block(self, first: int, last: int) -> Strata:
         """Return the strata of consecutive labels."""
@@ -135,13 +134,15 @@ def shortlist_negatives(
             means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
             points = prepare_points(utilities, means_only, features[rows])
             hidden = positives[rows]
+            owner = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
             if among is not None:
                 shortlists[rows] = _best_among(utilities, points, hidden, among[rows], length)
                 continue
             best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
                 means = utilities.means(points, slice(first, min(first + TILE, K)))
-                _hide(first, hidden.indptr, hidden.indices, means)
+                inside = (hidden.indices >= first) & (hidden.indices < first + means.shape[1])
+                means[owner[inside], hidden.indices[inside] - first] = LOWEST
                 update_top_k(means, first, shortlists[rows], best)
             shortlists[rows][best <= LOWEST] = -1
 
@@ -164,29 +165,6 @@ def _best_among(
     return best
 
 
-@compiled
-def _hide(first: int, indptr: NDArray[Any], indices: NDArray[Any], utilities: NDArray[Any]) -> None:
-    """Set the utilities of some labels to LOWEST, for consecutive labels from `first` on."""
-    for i in range(utilities.shape[0]):
-        for e in range(indptr[i], indptr[i + 1]):
-            if first <= indices[e] < first + utilities.shape[1]:
-                utilities[i, indices[e] - first] = LOWEST
-
-
-def points_by_label(labels: csr_array) -> PointsByLabel:
-    """Return the points that have each label, given Y, N×K."""
-    return _by_label(labels.indptr, labels.indices, labels.shape)
-
-
-def shortlisted_by_label(shortlists: NDArray[np.int32], K: int) -> PointsByLabel:
-    """Return the points that have each label on their shortlist, given the shortlists, N×S."""
-    lengths = np.count_nonzero(shortlists >= 0, axis=1)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    # Avoid a large copy: nearly always, all points have S negatives.
-    indices = shortlists.ravel() if indptr[-1] == shortlists.size else shortlists[shortlists >= 0]
-    return _by_label(indptr, indices, (len(shortlists), K))
-
-
 def _by_label(indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int]) -> PointsByLabel:
     by_label = csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape).tocsc()
     return PointsByLabel(by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32))
@@ -201,13 +179,9 @@ def stratified_pairs(
     points that have labels or a shortlist. The draws depend on the seed and on the first label.
     """
     strata = strata.block(first, last)
-    if count > CERTAIN * len(candidates):
-        count = len(candidates)
-        sample = np.tile(candidates, (last - first, 1))
-    else:
-        drawn = np.random.default_rng([*seed, first]).integers(0, len(candidates), (last - first, count), np.int32)
-        drawn.sort(axis=1)
-        sample = candidates[drawn]
+    drawn = np.random.default_rng([*seed, first]).integers(0, len(candidates), (last - first, count), np.int32)
+    drawn.sort(axis=1)
+    sample = candidates[drawn]
     # Space for all draws; those that are left out leave a gap at the end of their label.
     capacities = np.diff(strata.positives.starts) + np.diff(strata.shortlisted.starts) + count
     begins = np.concatenate([[0], np.cumsum(capacities)]).astype(np.int64)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import parallel_for
-
-__all__ = ["LABELS", "Pattern", "WEIGHTS_LIMIT", "label_features", "most_each", "used_by_default"]
+__all__ = ["WEIGHTS_LIMIT", "label_features", "most_each", "totals_by_label", "used_by_default"]
 
 #: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
 #: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
@@ -25,21 +22,6 @@ WEIGHTS_LIMIT = 30_000_000
 
 #: Stored elements of points per block of labels, when the features of labels are collected.
 BLOCK = 1 << 22
-
-#: Least number of labels per thread whose features are counted.
-LABELS = 1 << 12
-
-
-class Pattern(NamedTuple):
-    """The index arrays of a matrix in CSR format."""
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-
-    @classmethod
-    def of(cls, matrix: csr_array) -> Pattern:
-        """Return those of a csr_array."""
-        return cls(matrix.indptr, matrix.indices)
 
 
 def used_by_default(feature_count: int, factor_count: int) -> bool:
@@ -55,44 +37,29 @@ def label_features(
     X is N×D and weighted, Y is N×K. There are at most `limit` weights, but every label keeps at least one. The labels
     with the most features lose features first, those with the smallest total value over their points.
     """
-    by_label = labels.T.tocsr().astype(np.float32)
-    magnitudes = sp.csr_array((np.abs(features.data), features.indices, features.indptr), shape=features.shape)
-
-    most = most_each(_lengths(features, by_label), limit)
-    # Blocks of labels whose points have about `BLOCK` stored elements.
-    ends = np.cumsum(by_label.astype(bool) @ np.diff(features.indptr).astype(np.float64))
-    cuts = np.searchsorted(ends, np.arange(1, ends[-1:].sum() // BLOCK + 1) * BLOCK)
-    bounds = np.unique([0, *cuts, len(ends)])
-
+    by_label = labels.T.tocsr()
+    most = features.shape[1]
+    if (by_label.astype(np.int64) @ np.diff(features.indptr)).sum() > limit:
+        counts = [np.diff(block.indptr) for _, block in totals_by_label(features, by_label)]
+        most = most_each(np.concatenate(counts), limit)
     lengths = [np.zeros(1, np.int64)]
     columns = [np.zeros(0, np.int32)]
-    for start, stop in pairwise(bounds):
-        block = by_label[start:stop] @ magnitudes
+    for _, block in totals_by_label(features, by_label):
         lengths.append(np.minimum(np.diff(block.indptr), most))
         columns.append(_strongest(block, most))
     return np.cumsum(np.concatenate(lengths), dtype=np.int64), np.concatenate(columns)
 
 
-def _lengths(features: csr_array, by_label: csr_array) -> NDArray[np.int64]:
-    """Return the number of features that the points of each label have, K, given X and Yᵀ."""
-    lengths = np.zeros(by_label.shape[0], np.int64)
-    arguments = Pattern.of(by_label), Pattern.of(features), features.shape[1], lengths
-    parallel_for(lambda start, stop: _count_features(start, stop, *arguments), len(lengths), LABELS)
-    return lengths
+def totals_by_label(features: csr_array, by_label: csr_array) -> Iterator[tuple[int, csr_array]]:
+    """Yield the total absolute values of the features of consecutive labels' points, L×D, with the first label.
 
-
-@compiled
-def _count_features(
-    start: int, stop: int, by_label: Pattern, features: Pattern, feature_count: int, lengths: NDArray[np.int64]
-) -> None:
-    seen = np.full(feature_count, -1, np.int32)
-    for k in range(start, stop):
-        for e in range(by_label.indptr[k], by_label.indptr[k + 1]):
-            point = by_label.indices[e]
-            for t in range(features.indptr[point], features.indptr[point + 1]):
-                if seen[features.indices[t]] != k:
-                    seen[features.indices[t]] = k
-                    lengths[k] += 1
+    X is N×D, Yᵀ K×N. The points of a block of labels have about `BLOCK` stored elements.
+    """
+    magnitudes = sp.csr_array((np.abs(features.data), features.indices, features.indptr), shape=features.shape)
+    ends = np.cumsum(by_label.astype(bool) @ np.diff(features.indptr).astype(np.float64))
+    cuts = np.searchsorted(ends, np.arange(1, ends[-1:].sum() // BLOCK + 1) * BLOCK)
+    for start, stop in pairwise(np.unique([0, *cuts, len(ends)])):
+        yield int(start), by_label[start:stop].astype(np.float32) @ magnitudes
 
 
 def most_each(lengths: NDArray[np.int64], limit: int) -> int:

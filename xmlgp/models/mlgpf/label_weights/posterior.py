@@ -15,8 +15,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.special import expit
-from xmlgp.models.mlgpf.label_weights.pattern import LABELS, Pattern, label_features
-from xmlgp.runtime.threads import parallel_for
+from xmlgp.models.mlgpf.label_weights.pattern import label_features, totals_by_label
 
 __all__ = [
     "LABEL_WEIGHTS",
@@ -35,6 +34,9 @@ LABEL_WEIGHTS = ArrayGroup(
     log_variance=Array("W", REAL),
     log_prior=Array("D", REAL),
 )
+
+#: Labels whose initial variances are computed at a time.
+LABELS = 1 << 12
 
 #: Initial prior variance τ.
 PRIOR_VARIANCE = 4.0
@@ -153,11 +155,13 @@ def hidden_label_weights(
     if weights is None:
         yield
         return
-    by_label = labels.T.tocsr()
     hidden = np.ones(len(weights.features), bool)
-    patterns = Pattern.of(by_label), Pattern.of(features), Pattern(weights.indptr, weights.features)
-    arguments = *patterns, features.shape[1], hidden
-    parallel_for(lambda start, stop: _unmark(start, stop, *arguments), labels.shape[1], LABELS)
+    for first, block in totals_by_label(features, labels.T.tocsr()):
+        ends = weights.indptr[first : first + block.shape[0] + 1]
+        part = slice(ends[0], ends[-1])
+        starts = features.shape[1] * np.arange(block.shape[0])
+        seen = np.repeat(starts, np.diff(block.indptr)) + block.indices
+        hidden[part] = ~np.isin(np.repeat(starts, np.diff(ends)) + weights.features[part], seen)
     kept = weights.mean[hidden], weights.log_variance[hidden]
     try:
         weights.mean[hidden] = 0
@@ -165,25 +169,3 @@ def hidden_label_weights(
         yield
     finally:
         weights.mean[hidden], weights.log_variance[hidden] = kept
-
-
-@compiled
-def _unmark(
-    start: int,
-    stop: int,
-    by_label: Pattern,
-    features: Pattern,
-    weights: Pattern,
-    feature_count: int,
-    hidden: NDArray[np.bool_],
-) -> None:
-    """Set `hidden` to False for the weights of some labels on features that a point of the label has."""
-    seen = np.full(feature_count, -1, np.int32)
-    for k in range(start, stop):
-        for e in range(by_label.indptr[k], by_label.indptr[k + 1]):
-            point = by_label.indices[e]
-            for t in range(features.indptr[point], features.indptr[point + 1]):
-                seen[features.indices[t]] = k
-        for e in range(weights.indptr[k], weights.indptr[k + 1]):
-            if seen[weights.indices[e]] == k:
-                hidden[e] = False
