@@ -134,11 +134,9 @@ def check_sizes(dataset: Dataset, D: int, K: int, path: str | None = None) -> No
 
 def no_points(D: int, K: int, width: int = 0) -> Dataset:
     """Return a `Dataset` of D features, perhaps dense ones, and K labels, without points."""
-    empty = np.empty(0, np.int32)
-    start = np.zeros(1, np.int32)
     # The smallest type, so that points that follow keep theirs.
     dense = np.empty((0, width), np.float16) if width else None
-    return Dataset(Features(as_csr(np.empty(0, np.float32), empty, start, D), dense), as_csr(None, empty, start, K))
+    return Dataset(Features(csr_array((0, D), dtype=np.float32), dense), csr_array((0, K), dtype=bool))
 
 
 def stack(datasets: Sequence[Dataset]) -> Dataset:

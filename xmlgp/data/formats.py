@@ -71,19 +71,15 @@ def read_rows(
 
     `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
     """
-    dataset, data_format = _read_rows(reader, progress, several, note)
+    if is_libsvm(reader.peek_line(), strict=False):
+        dataset, several = libsvm_format.read_points(reader, progress, several, note)
+        data_format = MULTILABEL if several else LIBSVM
+    else:
+        dataset = repository_format.read_points(reader, progress)
+        data_format = REPOSITORY
     _check_columns(dataset.features.sparse, "features", reader.path)
     _check_columns(dataset.labels, "labels", reader.path)
     return dataset, data_format
-
-
-def _read_rows(
-    reader: LineReader, progress: Progress, several: bool | None, note: Callable[[str], object]
-) -> tuple[Dataset, str]:
-    if is_libsvm(reader.peek_line(), strict=False):
-        dataset, several = libsvm_format.read_points(reader, progress, several, note)
-        return dataset, MULTILABEL if several else LIBSVM
-    return repository_format.read_points(reader, progress), REPOSITORY
 
 
 def _check_columns(matrix: csr_array, noun: str, path: str) -> None:

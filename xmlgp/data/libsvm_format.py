@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.features import Features, stack_rows
 from xmlgp.data.lines import LineReader
-from xmlgp.data.scanner import Rows, scan_rows
+from xmlgp.data.scanner import ScannedRows, scan_rows
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
@@ -78,13 +78,13 @@ def read_points(
     if not any(len(block.lines) for block in blocks):
         raise DataFormatError(reader.path, line, "the file has no points")
     labels, features, lines, _ = zip(*blocks, strict=True)
-    rows = Rows(stack_rows(labels), stack_rows(features), np.concatenate(lines), None)
+    rows = ScannedRows(stack_rows(labels), stack_rows(features), np.concatenate(lines), None)
     if several or (several is None and (np.diff(rows.labels.indptr) > 1).any()):
         return _of_several_labels(rows, reader.path, note, labelled), True
     return _of_two_classes(rows, reader.path), False
 
 
-def _of_two_classes(rows: Rows, path: str) -> Dataset:
+def _of_two_classes(rows: ScannedRows, path: str) -> Dataset:
     """Return points of two classes, in double precision; DataFormatError names the line of another kind."""
     advice = "rows of many labels need a first line `N D K`"
     _refuse(rows, np.diff(rows.labels.indptr) != 1, path, f"a line needs one label, -1, +1, 0 or 1; {advice}")
@@ -99,7 +99,7 @@ def _of_two_classes(rows: Rows, path: str) -> Dataset:
     return Dataset(_features(rows.features, 1), positive)
 
 
-def _of_several_labels(rows: Rows, path: str, note: Callable[[str], object], labelled: bool) -> Dataset:
+def _of_several_labels(rows: ScannedRows, path: str, note: Callable[[str], object], labelled: bool) -> Dataset:
     """Return points with several labels, or without, in single precision as in other formats."""
     labels = csr_array((len(rows.lines), 0), dtype=bool)
     if labelled:
@@ -115,7 +115,7 @@ def _of_several_labels(rows: Rows, path: str, note: Callable[[str], object], lab
     return Dataset(_features(rows.features, first).astype(np.float32), labels)
 
 
-def _refuse(rows: Rows, wrong: NDArray[np.bool_], path: str, reason: str) -> None:
+def _refuse(rows: ScannedRows, wrong: NDArray[np.bool_], path: str, reason: str) -> None:
     """Raise DataFormatError for the first point that is wrong, if there is one."""
     if wrong.any():
         raise DataFormatError(path, int(rows.lines[wrong.argmax()]), reason)

@@ -173,13 +173,14 @@ def _format_lines(block: Dataset) -> Iterator[str]:
 
 
 def _shortest_decimals(values: NDArray[np.floating]) -> list[str]:
-    """Return the shortest decimal of each float32 that the parser reads back as the same number."""
+    """Return the shortest decimal of each number that the parser reads back as the same number."""
     distinct, inverse = np.unique(values, return_inverse=True)
+    decimals: list[str] = np.array(list(map(_decimal, distinct)), dtype=object)[inverse].tolist()
+    return decimals
+
+
+def _decimal(value: np.floating) -> str:
     # NumPy's decimals are the shortest for a parser that rounds once. Ours rounds to a double first, which makes a
     # difference next to a tie; for these numbers the decimal of the double is right.
-    doubles = np.array([float(str(value)) for value in distinct])
-    misread = doubles.astype(np.float32) != distinct
-    doubles[misread] = distinct[misread]
-    texts = [repr(double).removesuffix(".0") for double in doubles.tolist()]
-    decimals: list[str] = np.array(texts, dtype=object)[inverse].tolist()
-    return decimals
+    text = str(value)
+    return (text if np.float32(float(text)) == value else repr(float(value))).removesuffix(".0")

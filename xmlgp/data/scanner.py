@@ -17,7 +17,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Rows", "row_of", "scan_rows"]
+__all__ = ["ScannedRows", "row_of", "scan_rows"]
 
 TAB, NEWLINE, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n +,-.09:Ee"
 
@@ -48,7 +48,7 @@ END_OF_NUMBER = re.compile(rb"[ \t,:\n]")
 END_OF_WORD = re.compile(rb"[ \t\n]")
 
 
-class Rows(NamedTuple):
+class ScannedRows(NamedTuple):
     """Points: labels, N×K, features, N×D in double precision, the line of each, and what is wrong after them, if so.
 
     Column indices are sorted within a row, without duplicates. Zeros may be stored.
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
     error: DataFormatError | None
 
 
-def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: bool = False) -> Rows:
+def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: bool = False) -> ScannedRows:
     """Return the points of some lines up to the first one that is malformed, and its error.
 
     Parameters
@@ -108,10 +108,10 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
                 (row_of(position, matrix.indptr), f"{name} {matrix.indices[position] + first} occurs twice")
             )
     if not mistakes:
-        return Rows(label_matrix, feature_matrix, lines[:points], None)
+        return ScannedRows(label_matrix, feature_matrix, lines[:points], None)
     point, reason = min(mistakes)
     error = DataFormatError(path, int(lines[point]), reason)
-    return Rows(label_matrix[:point], feature_matrix[:point], lines[:point], error)
+    return ScannedRows(label_matrix[:point], feature_matrix[:point], lines[:point], error)
 
 
 def row_of(position: int, indptr: NDArray[Any]) -> int:
