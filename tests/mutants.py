@@ -146,8 +146,8 @@ MUTANTS = [
         "omega-half",
         "The means of the Polya-Gamma variables are twice too large.",
         "xmlgp/models/bmlpl/activations.py",
-        "mean = real(0.5) * total * ratio",
-        "mean = total * ratio",
+        "halves = 0.5 * (counts[rows]",
+        "halves = (counts[rows]",
         "tests/models/bmlpl/test_activations.py tests/models/bmlpl/test_least_squares.py",
     ),
     Mutant(
@@ -282,8 +282,8 @@ MUTANTS = [
         "standardise-variance",
         "Features are scaled by the variance with divisor N - 1.",
         "xmlgp/features/weighting.py",
-        "squares / N",
-        "squares / (N - 1)",
+        "np.sqrt(variance)",
+        "np.sqrt(variance * values.shape[0] / (values.shape[0] - 1))",
         "tests/features/test_weighting.py",
     ),
     Mutant(

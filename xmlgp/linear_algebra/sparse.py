@@ -15,10 +15,6 @@ __all__ = ["column_sums", "first_not_below", "present_columns", "product", "row"
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
 
-#: Columns are marked in an array unless there are this many times as many as stored elements: a file may claim any
-#: number of columns.
-MARKED = 16
-
 #: Stored elements that are summed at a time.
 CHUNK = 1 << 16
 
@@ -41,17 +37,12 @@ def column_sums(
 
 def present_columns(matrix: csr_array) -> tuple[NDArray[np.int32], csr_array]:
     """Return the columns of a csr_array that have elements, ascending, and the array with these columns alone."""
-    if matrix.shape[1] > MARKED * matrix.nnz:
-        present, indices = np.unique(matrix.indices, return_inverse=True)
-    else:
-        # Marks take no sorting, which is most of the time of `np.unique`.
-        position = np.zeros(matrix.shape[1], np.int32)
-        position[matrix.indices] = 1
-        present = np.flatnonzero(position)
-        position[present] = np.arange(len(present))
-        indices = position[matrix.indices]
-    shape = matrix.shape[0], len(present)
-    reduced = csr_array((matrix.data, indices.astype(np.int32, copy=False), matrix.indptr), shape=shape)
+    # Marks take no sorting, which is most of the time of `np.unique`.
+    position = np.zeros(matrix.shape[1], np.int32)
+    position[matrix.indices] = 1
+    present = np.flatnonzero(position)
+    position[present] = np.arange(len(present))
+    reduced = csr_array((matrix.data, position[matrix.indices], matrix.indptr), shape=(matrix.shape[0], len(present)))
     return present.astype(matrix.indices.dtype, copy=False), reduced
 
 

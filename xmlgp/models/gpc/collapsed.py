@@ -26,8 +26,9 @@ from xmlgp.gp.kernels import PointsTape
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, inverse_lower, jitter_backward
 from xmlgp.linear_algebra.dense import product
 from xmlgp.models.gpc.model import KERNEL, POSTERIOR
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import NumericalError
-from xmlgp.runtime.threads import core_count, run_parallel
+from xmlgp.runtime.threads import parallel_for, run_parallel
 
 __all__ = ["CollapsedBound", "Optimum", "PointMoments", "optimal_tangent_points", "tangent_point_gradient"]
 
@@ -139,7 +140,7 @@ class BlockCovariances:
         count = len(coordinates)
         M = len(K_Z)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
-        self.blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+        self.blocks = row_blocks(count, size)
         self._is_cached = 2 * count * M * K_Z.itemsize <= CACHE_LIMIT
         self._cache: dict[int, tuple[NDArray[np.floating], NDArray[np.floating], PointsTape]] = {}
 
@@ -152,16 +153,6 @@ class BlockCovariances:
         if self._is_cached:
             self._cache[number] = covariances
         return covariances
-
-    def for_blocks(self, task: Callable[[int, slice, int], None]) -> None:
-        """Call `task(number, rows, core)` for all blocks in parallel; each core has its blocks in a fixed order."""
-        cores = core_count()
-
-        def run_core(core: int) -> None:
-            for number in range(core, len(self.blocks), cores):
-                task(number, self.blocks[number], core)
-
-        run_parallel(partial(run_core, core) for core in range(cores))
 
     def unwhiten(self, matrix: NDArray[np.float64]) -> NDArray[np.floating]:
         """Return L⁻ᵀ C L⁻¹ for a matrix C, M×M."""
@@ -199,23 +190,22 @@ class Optimum:
 
     def _sums(self, M: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Return K_ZX Λ K_XZ, K_ZX c and Σ_i λ_i k(x_i, x_i)."""
-        cores = core_count()
-        grams = np.zeros((cores, M, M))
-        vectors = np.zeros((cores, M))
-        variances = np.zeros(cores)
 
-        def add(number: int, rows: slice, core: int) -> None:
-            K_BZ, K_diag, _ = self._covariances.block(number)
-            linear = self._sites.linear[rows]
-            curvature = self._sites.curvature[rows]
-            weighted = K_BZ * np.sqrt(curvature)[:, None]
-            # NumPy recognises the symmetric product and computes half of it.
-            grams[core] += weighted.T @ weighted
-            vectors[core] += linear @ K_BZ
-            variances[core] += curvature @ K_diag
+        def sums_of(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+            gram, vector, variance = np.zeros((M, M)), np.zeros(M), 0.0
+            for number in range(first, last):
+                K_BZ, K_diag, _ = self._covariances.block(number)
+                rows = self._covariances.blocks[number]
+                curvature = self._sites.curvature[rows]
+                weighted = K_BZ * np.sqrt(curvature)[:, None]
+                # NumPy recognises the symmetric product and computes half of it.
+                gram += weighted.T @ weighted
+                vector += self._sites.linear[rows] @ K_BZ
+                variance += float(curvature @ K_diag)
+            return gram, vector, variance
 
-        self._covariances.for_blocks(add)
-        return grams.sum(axis=0), vectors.sum(axis=0), float(variances.sum())
+        grams, vectors, variances = zip(*parallel_for(sums_of, len(self._covariances.blocks), 1), strict=True)
+        return np.add.reduce(grams), np.add.reduce(vectors), sum(variances)
 
     @cached_property
     def moments(self) -> PointMoments:
@@ -236,7 +226,7 @@ class Optimum:
         count = len(self._sites.linear)
         moments = PointMoments(np.empty(count), np.empty(count))
 
-        def fill(number: int, rows: slice, core: int) -> None:
+        def fill(number: int, rows: slice) -> None:
             K_BZ, K_diag, tape = self._covariances.block(number)
             K_BZ_H = K_BZ @ matrix
             moments.mean[rows] = K_BZ @ self._weights
@@ -244,7 +234,7 @@ class Optimum:
             if visit:
                 visit(number, rows, tape, K_BZ_H)
 
-        self._covariances.for_blocks(fill)
+        run_parallel(partial(fill, number, rows) for number, rows in enumerate(self._covariances.blocks))
         return moments
 
     def gradients(self) -> dict[str, NDArray[np.floating]]:
