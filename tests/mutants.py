@@ -90,8 +90,8 @@ MUTANTS = [
         "farthest-points",
         "The regression on neighbours predicts from the points that are farthest away.",
         "xmlgp/neighbours/search.py",
-        "(~key << 32)",
-        "(key << 32)",
+        "np.argsort(-exact",
+        "np.argsort(exact",
         "tests/neighbours/test_search.py",
     ),
     Mutant(
@@ -114,8 +114,8 @@ MUTANTS = [
         "pool-variance",
         "The variance of the regression is multiplied by its weight in the pool, not by the square.",
         "xmlgp/neighbours/predictions.py",
-        "variance += np.square(weights) * spread[:, None]",
-        "variance += weights * spread[:, None]",
+        "variance += np.square(weights) * spread",
+        "variance += weights * spread",
         "tests/neighbours/test_predictions.py",
     ),
     Mutant(
@@ -322,8 +322,8 @@ MUTANTS = [
         "long-assignment",
         "A point with more labels above the threshold than are listed at first loses the others.",
         "xmlgp/prediction/assignment.py",
-        "np.flatnonzero(sizes == k) if k < most",
-        "np.flatnonzero(sizes > k) if k < most",
+        "(sizes == k).any()",
+        "(sizes > k).any()",
         "tests/prediction/test_assignment.py",
     ),
     Mutant(

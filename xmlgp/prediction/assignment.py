@@ -93,8 +93,10 @@ def assign(
             yield Scores.stack(list(lists)).first(sizes)
         elif k < most and (sizes == k).any():
             # More labels than are listed may be above the threshold.
+            first = done - ranked.N
             for longer in predictor.top(chunk, most, output, with_std, share):
-                longer.check_finite(done - ranked.N)
+                longer.check_finite(first)
+                first += longer.N
                 yield longer.first(rule.sizes(longer))
         else:
             yield ranked.first(sizes)
