@@ -136,7 +136,7 @@ class Run:
         model = MODELS[self.settings.model]
         if self.dataset.K == 0:
             raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
-        if self.texts and not model.takes_label_texts(self.settings):
+        if self.texts and not model.has_neighbours(self.settings):
             raise SettingsError(
                 "texts of labels need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are "
                 "its defaults"

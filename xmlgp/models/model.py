@@ -76,8 +76,6 @@ class Model:
 
     #: Its subclass of `Settings`, which has the model's name as `model`.
     settings: type[Settings]
-    #: For the help of `--model`.
-    summary: str
     #: `(features, settings, progress)` → `Preprocessed`.
     preprocess: Callable[..., Preprocessed]
     train: Train
@@ -87,14 +85,11 @@ class Model:
     objective: str = "bound"
     #: The name of a pass over the data.
     epoch: str = "epoch"
-    #: `(settings)` → passes of the beginning that are not in the model.
-    burn_in: Callable[[Any], int] = lambda settings: 0
     #: `(dataset)` raises SettingsError for data that the model cannot be trained on.
     check_data: Callable[[Dataset], object] = _nothing
-    #: `(settings)` → whether points may have dense features.
-    takes_dense: Callable[[Any], bool] = lambda settings: False
-    #: `(settings)` → whether labels may have texts; `train` then takes `label_texts`.
-    takes_label_texts: Callable[[Any], bool] = lambda settings: False
+    #: `(settings)` → whether the model has neighbours: points may have dense features, and labels texts, which `train`
+    #: then takes as `label_texts`.
+    has_neighbours: Callable[[Any], bool] = lambda settings: False
     #: The format of data files that this model is the default for.
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
@@ -103,8 +98,6 @@ class Model:
     unset: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
     #: `(settings, description of the model folder)` → sentences to show after training.
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
-    #: The letters of its papers in docs/models/index.md: "[B]".
-    papers: str = ""
     #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
     topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
     #: `(settings, preprocessed, parameters, points)` → the preprocessing and the parameters of a model that new points
@@ -120,7 +113,7 @@ class Model:
 
     def check_dense(self, settings: Settings, dataset: Dataset) -> None:
         """Raise SettingsError if points have dense features that a model with these settings cannot use."""
-        if dataset.features.dense is not None and not self.takes_dense(settings):
+        if dataset.features.dense is not None and not self.has_neighbours(settings):
             raise SettingsError(
                 "dense features need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are "
                 "its defaults"

@@ -67,11 +67,6 @@ class Reporter(NamedTuple):
     progress: Progress = silent
     note: Callable[[str], object] = ignore
 
-    @classmethod
-    def of(cls, progress: Progress | None, note: Callable[[str], object] | None) -> Reporter:
-        """Return the reporter of optional arguments; one that is None reports nothing."""
-        return cls(progress or silent, note or ignore)
-
     def about(self, subject: object) -> Reporter:
         """Return the same with messages that begin with what they are about, such as a model folder."""
         return Reporter(self.progress, lambda text: self.note(f"{subject}: {text}"))
@@ -146,6 +141,4 @@ def end_bars() -> None:
 
 def _can_draw() -> bool:
     """Return whether standard error is a terminal on which a line can be overwritten."""
-    stream = sys.stderr
-    is_terminal = stream is not None and not stream.closed and stream.isatty()
-    return is_terminal and (os.name == "nt" or os.environ.get("TERM", "dumb") != "dumb")
+    return sys.stderr.isatty() and (os.name == "nt" or os.environ.get("TERM", "dumb") != "dumb")

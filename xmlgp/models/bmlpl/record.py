@@ -23,14 +23,11 @@ def _notes(settings: BMLPLSettings, dataset: Dataset) -> Iterator[str]:
 
 BMLPL = Model(
     settings=BMLPLSettings,
-    summary="topics of labels, learned from positive labels alone",
     preprocess=late("xmlgp.features.pipeline:weight_features"),
     train=late("xmlgp.models.bmlpl.train:train"),
     load_predictor=lambda: resolve_name("xmlgp.models.bmlpl.predictor:BMLPLPredictor"),
     objective="log_posterior",
     epoch="iteration",
-    papers="[B]",
-    burn_in=lambda settings: settings.burned if settings.inference == "gibbs" else 0,
     notes=_notes,
     unset=lambda settings, N, D, K: {
         "topics": min(DEFAULT_TOPICS, K),

@@ -31,12 +31,10 @@ def _notes(settings: GPCSettings, dataset: Dataset) -> Iterator[str]:
 
 GPC = Model(
     settings=GPCSettings,
-    summary="Gaussian-process classification into two classes, for data with one label",
     preprocess=late("xmlgp.features.pipeline:standardise_features"),
     train=late("xmlgp.models.gpc.train:train"),
     load_predictor=lambda: resolve_name("xmlgp.models.gpc.predictor:GPCPredictor"),
     epoch="iteration",
-    papers="[I]",
     check_data=_check_data,
     data_format=LIBSVM,
     notes=_notes,

@@ -12,14 +12,11 @@ __all__ = ["MLGPF"]
 
 MLGPF = Model(
     settings=MLGPFSettings,
-    summary="Gaussian-process factor model",
     preprocess=late("xmlgp.features.pipeline:find_inducing_inputs"),
     train=late("xmlgp.models.mlgpf.train:train"),
     load_predictor=lambda: resolve_name("xmlgp.models.mlgpf.predictor:MLGPFPredictor"),
-    takes_dense=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
-    takes_label_texts=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
+    has_neighbours=lambda settings: settings.method is WEIGHT_SPACE and settings.neighbours,
     unset=late("xmlgp.models.mlgpf.train:values_of_unset"),
-    papers="[S] and [L]",
     join=late("xmlgp.models.mlgpf.join:join"),
     on_cluster=True,
 )
