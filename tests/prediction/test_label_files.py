@@ -104,7 +104,7 @@ def test_labels_without_scores_are_assigned():
         ('{"labels": [{"label": "a", "score": "x"}]}', "a score is 'x', not a finite number"),
         ('{"labels": [{"label": "a", "score": 1e999}]}', "a score is inf, not a finite number"),
         ('{"labels": [{"label": "a", "score": 1}, "b"]}', "a label has no score (probability, utility, score), but"),
-        ('{"labels": ["a", "a"]}', "a label occurs twice"),
+        ('{"labels": ["a", "a"]}', "label 'a' occurs twice"),
         ('{"labels": ["a\\u0007"]}', "label 'a\\x07' has U+0007, which no name can have"),
         ('{"id": [], "labels": []}', "id is [], neither text nor an integer"),
     ],
@@ -123,7 +123,7 @@ def test_a_malformed_line_raises_an_error_with_its_number(line, reason):
         ("id,label,score\n1,a,b\n", "p.csv: point '1': a score is 'b', not a finite number"),
         ("id,label,score\n1,,2\n", "which has no name"),
         ('id,label\n1,"a\n', "p.csv:2: this row is not CSV"),
-        ("id,label\n1,a\n1,a\n", "p.csv: point '1': a label occurs twice"),
+        ("id,label\n1,a\n1,a\n", "p.csv: point '1': label 'a' occurs twice"),
     ],
 )
 def test_a_malformed_table_is_refused(text, reason):

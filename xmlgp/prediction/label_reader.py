@@ -109,7 +109,8 @@ def _scores_of(records: Iterable[tuple[str, Mapping[str, object]]]) -> NamedScor
         except (BadName, SettingsError) as error:
             raise SettingsError(f"{place}: {error}") from None
         if len(set(numbers_of_point)) < len(entries):
-            raise SettingsError(f"{place}: a label occurs twice")
+            twice = max(numbers_of_point, key=numbers_of_point.count)
+            raise SettingsError(f"{place}: label {excerpt(numbers.names[twice])} occurs twice")
         scored = [score for _, score in entries if score is not None]
         if 0 < len(scored) < len(entries):
             raise SettingsError(f"{place}: a label has no score ({', '.join(SCORES)}), but others have")
