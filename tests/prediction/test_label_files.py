@@ -103,6 +103,7 @@ def test_labels_without_scores_are_assigned():
         ('{"labels": [{"name": "a"}]}', "a label is {'name': 'a'}, which has no name"),
         ('{"labels": [{"label": "a", "score": "x"}]}', "a score is 'x', not a finite number"),
         ('{"labels": [{"label": "a", "score": 1e999}]}', "a score is inf, not a finite number"),
+        ('{"labels": [{"label": "a", "score": 1' + 400 * "0" + "}]}", "not a finite number"),
         ('{"labels": [{"label": "a", "score": 1}, "b"]}', "a label has no score (probability, utility, score), but"),
         ('{"labels": ["a", "a"]}', "label 'a' occurs twice"),
         ('{"labels": ["a\\u0007"]}', "label 'a\\x07' has U+0007, which no name can have"),

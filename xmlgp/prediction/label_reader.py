@@ -158,7 +158,7 @@ def _name_and_score(entry: object) -> tuple[str, float | None]:
         return str(name), None
     try:
         number = float(score)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise SettingsError(f"a score is {excerpt(score)}, not a finite number")
