@@ -182,5 +182,5 @@ def _shortest_decimals(values: NDArray[np.floating]) -> list[str]:
 def _decimal(value: np.floating) -> str:
     # NumPy's decimals are the shortest for a parser that rounds once. Ours rounds to a double first, which makes a
     # difference next to a tie; for these numbers the decimal of the double is right.
-    text = str(value)
-    return (text if np.float32(float(text)) == value else repr(float(value))).removesuffix(".0")
+    double = float(str(value))
+    return repr(double if np.float32(double) == value else float(value)).removesuffix(".0")
