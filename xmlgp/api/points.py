@@ -188,22 +188,12 @@ def title_of(data: object, other: str = "the points") -> str:
 def check_exists(data: object, example: str = '["a text"]') -> None:
     """Raise NoSuchFileError for a str that names no file or folder.
 
-    It may be a text: the error says that texts must be in a list, with an `example`. A standard stream, `-`, is a path,
-    and so may be a str that cannot be checked, for lack of permission for instance.
+    It may be a text: the error says that texts must be in a list, with an `example`. A standard stream, `-`, is a path.
     """
-    if not isinstance(data, str) or data == "-":
-        return
-    try:
-        os.stat(data)
-        return
-    except ValueError:  # a character that no path has
+    if isinstance(data, str) and data != "-" and not os.path.exists(data):
         error = OSError(errno.ENOENT, os.strerror(errno.ENOENT), data)
-    except OSError as raised:
-        if raised.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            return
-        error = raised
-    text = f"there is no file or folder {excerpt(data)}; a text must be in a list: {example}"
-    raise NoSuchFileError(error, text) from None
+        text = f"there is no file or folder {excerpt(data)}; a text must be in a list: {example}"
+        raise NoSuchFileError(error, text)
 
 
 def check_count(name: str, number: object, other: str = "") -> None:

@@ -55,8 +55,9 @@ def vectorize(
             model = Signature(vocabulary, training.D, training.K)
             stream = Corpus(file, lines, corpus, reporter).stream(model, labelled=True)
             blocks = [block.points for block in stream.blocks()]
-        known_labels = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
-        points.append(stack([no_points(training.D, training.K), *known_labels]))
+        # New labels follow those of the training corpus.
+        without_new = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
+        points.append(stack([no_points(training.D, training.K), *without_new]))
         left_out = counted(sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz, "label")
         documents = counted(points[-1].N, "document")
         reporter.note(f"{file}: {documents}; {left_out} left out because no training document has them")

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import date, time, timedelta
+from itertools import repeat
 from numbers import Number
 from typing import TYPE_CHECKING
 
@@ -126,12 +127,13 @@ def read_table_file(reading: Reading) -> Iterator[Document]:
 def _rows(reading: Reading) -> Iterator[list[str]]:
     """Yield the names of columns, and then the cells of each row as texts."""
     is_parquet = reading.path.lower().endswith(".parquet")
-    for number, frame in enumerate(_parquet_frames(reading.path) if is_parquet else _sheet(reading)):
-        header = [str(name).strip() for name in frame.columns]
-        if not number:
+    header = None
+    for frame in _parquet_frames(reading.path) if is_parquet else _sheet(reading):
+        if header is None:
+            header = [str(name).strip() for name in frame.columns]
             yield header
         for row in frame.itertuples(index=False, name=None):
-            yield [_as_text(cell, name, reading) for cell, name in zip(row, header, strict=True)]
+            yield list(map(_as_text, row, header, repeat(reading)))
 
 
 def _as_text(cell: object, name: str, reading: Reading) -> str:
@@ -144,9 +146,8 @@ def _as_text(cell: object, name: str, reading: Reading) -> str:
         return ""
     is_label = name in reading.columns.labels
     if name in reading.names and (is_label or not isinstance(cell, TEXTS)):
-        reason = (
-            f"a {'label' if is_label else 'cell'} is {excerpt(cell)}, not text; make the column text, or see {PAGE}"
-        )
+        noun = "label" if is_label else "cell"
+        reason = f"a {noun} is {excerpt(cell)}, not text; make the column text, or see {PAGE}"
         raise XmlgpError(f"{reading.path}: {reason}")
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
