@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     facade = import_module("xmlgp.facade")
-    if name not in facade.__all__:
+    if name not in ("__all__", *facade.__all__):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(facade, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *import_module("xmlgp.facade").__all__]

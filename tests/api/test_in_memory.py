@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import pydoc
 
 import numpy as np
 import pytest
@@ -137,3 +138,9 @@ def test_labels_of_minus_one_are_refused(dishes):
     ):
         with pytest.raises(SettingsError, match="^Unknown label type: continuous; a label is .*; 1 says that"):
             call()
+
+
+def test_help_and_completion_list_the_public_names():
+    names = {"Source", "evaluate", "learn", "load", "predict", "report", "serve", "split", "train"}
+    assert names <= set(xmlgp.__all__) <= set(dir(xmlgp))
+    assert "predict(model: " in pydoc.render_doc(xmlgp, renderer=pydoc.plaintext)

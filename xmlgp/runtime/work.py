@@ -1,6 +1,7 @@
 """Blocks of work: one `map(function, blocks)`, on the threads of this machine or on a Dask cluster.
 
-Only this room knows Dask. It has no formulas, and no schedule of its own: Dask chooses workers and replaces lost ones.
+Only the room `cluster` knows Dask. It has no formulas, and no schedule of its own: Dask chooses workers and replaces
+lost ones.
 """
 
 from __future__ import annotations
