@@ -10,7 +10,7 @@ from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, check_width
 from xmlgp.api.train import Run, train_into
-from xmlgp.api.trained_model import TrainedModel, held, rewritten
+from xmlgp.api.trained_model import TrainedModel, locked_model, rewritten
 from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
@@ -58,7 +58,7 @@ def learn(
     if source.data is None and source.vocabulary is None and not retrain:
         raise UsageError("Nothing to learn: give data, a vocabulary, or --retrain.")
     concepts = source.read_vocabulary()
-    with held(model) as trained:
+    with locked_model(model) as trained:
         if source.data is None:
             return _with_names(trained, name_labels(trained.names, concepts, reporter.note), retrain, reporter)
         signature = replace(trained, names=name_labels(trained.names, concepts)).signature

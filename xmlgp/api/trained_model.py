@@ -35,8 +35,8 @@ from xmlgp.training.trained import HeldOut
 __all__ = [
     "TrainedModel",
     "describe",
-    "held",
     "load",
+    "locked_model",
     "model_to_replace",
     "named_arrays",
     "open_model",
@@ -256,7 +256,7 @@ def _checked_path(model: object) -> FilePath:
 
 
 @contextlib.contextmanager
-def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
+def locked_model(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
     folder = model.folder if isinstance(model, TrainedModel) else ModelFolder(_checked_path(model))
     if folder is None:

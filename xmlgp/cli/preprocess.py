@@ -36,17 +36,12 @@ __all__ = ["preprocess"]
 def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
-    `xmlgp train` does this itself where it is needed, and continues from here with the same recipe. DATA is what it
-    takes.
+    `xmlgp train` does this itself, and continues from here if it is given the same data and options.
 
     \b
     Examples:
       xmlgp preprocess tickets.csv models/tickets
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
-
-    Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format, perhaps compressed,
-    or - for standard input; a folder has train.txt or one *.svm.
-    A model without inducing inputs needs the weights only.
 
     A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
     --overwrite. An interrupted run in MODEL is kept.
