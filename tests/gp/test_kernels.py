@@ -10,7 +10,7 @@ from tests.grids import each_value, grid
 from xmlgp.data.features import Features
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
-from xmlgp.gp.log_parameters import LIMIT
+from xmlgp.gp.parameters import LIMIT
 
 B, M, D, R = 6, 5, 9, 4
 EVERY_TERMS = [(*terms, *noise) for noise in ((), ("noise",)) for terms in KERNELS]

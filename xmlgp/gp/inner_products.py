@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmlgp.data.features import Features
-from xmlgp.gp.log_parameters import bounded_exp, is_inside
+from xmlgp.gp.parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for

@@ -14,8 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.gp import inner_products
 from xmlgp.gp.inner_products import Covariances, Points, ScaledInducing
-from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
-from xmlgp.gp.parameters import Parameters
+from xmlgp.gp.parameters import LIMIT, Parameters, bounded_exp, checked_log, is_inside
 from xmlgp.linear_algebra import dense, elementary
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
@@ -81,7 +80,7 @@ class SquaredExponential:
         self, inner: NDArray[np.floating], log_variance: NDArray[np.floating], log_lengthscale: NDArray[np.floating]
     ) -> None:
         self._variance = bounded_exp(log_variance)
-        # 1/ℓ² is inside the limits of `log_parameters` as well.
+        # 1/ℓ² is inside the limits of `parameters` as well.
         self._precision = bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
         self._norms = np.diagonal(inner)
         self.K_Z, self._exponent = self._covariance(inner, self._norms)
@@ -236,7 +235,7 @@ class Kernel:
 
     The weights are the variances σ² of the terms. With ARD (automatic relevance determination) each term weights the
     coordinates by exp(log_relevance): one weight per basis dimension in the subspace, one per feature for free Z ([L]
-    section 5). Variances, 1/ℓ² and relevances are limited by `xmlgp.gp.log_parameters`. The flat mapping of parameters
+    section 5). Variances, 1/ℓ² and relevances are limited by `xmlgp.gp.parameters`. The flat mapping of parameters
     has the hyperparameters as `kernel.TERM.NAME` and the inducing inputs as `inducing`. Terms are "linear", "se" or
     both; "noise" may follow.
     """

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
-from xmlgp.gp.log_parameters import bounded_exp, is_inside
-from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
+from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters, bounded_exp, is_inside
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup
 from xmlgp.linear_algebra.compiled import compiled

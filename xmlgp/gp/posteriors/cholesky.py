@@ -9,8 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from xmlgp.gp.divergences import whitened_kl
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
-from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
-from xmlgp.gp.parameters import Parameters
+from xmlgp.gp.parameters import Parameters, bounded_exp, checked_log, is_inside
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_NAME, initial_mean, sigma_diagonal
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, inverse_lower, jitter_backward
 from xmlgp.linear_algebra.compiled import compiled

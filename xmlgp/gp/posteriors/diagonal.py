@@ -9,8 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from xmlgp.gp.divergences import diagonal_kl
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
-from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
-from xmlgp.gp.parameters import Parameters
+from xmlgp.gp.parameters import Parameters, bounded_exp, checked_log, is_inside
 from xmlgp.linear_algebra import dense
 from xmlgp.linear_algebra.cholesky import Factorised, factorise
 from xmlgp.linear_algebra.dense import GRAIN
@@ -61,7 +60,7 @@ class _DiagonalPosterior:
     ) -> dict[str, NDArray[np.floating]]:
         """Return initial parameters by name, with Σ = `diagonal` I and small random means.
 
-        NumericalError is raised if the diagonal is outside the limits of `xmlgp.gp.log_parameters`.
+        NumericalError is raised if the diagonal is outside the limits of `xmlgp.gp.parameters`.
         """
         shape = M if self.is_shared else (P, M)
         return {

@@ -15,7 +15,7 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.parameters import bounded_exp
 from xmlgp.gp.posteriors import Cholesky
 
 __all__ = [

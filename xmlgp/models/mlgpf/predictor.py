@@ -15,7 +15,7 @@ from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.expectations import approximate_log_odds, expected_sigmoid
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
-from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit

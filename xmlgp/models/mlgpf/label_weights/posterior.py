@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.gp.log_parameters import LIMIT, bounded_exp
+from xmlgp.gp.parameters import LIMIT, bounded_exp
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
@@ -72,7 +72,7 @@ class LabelWeights(NamedTuple):
 
     @property
     def variance(self) -> NDArray[Any]:
-        """The variance v of each weight, inside the limits of `xmlgp.gp.log_parameters`."""
+        """The variance v of each weight, inside the limits of `xmlgp.gp.parameters`."""
         return bounded_exp(self.log_variance)
 
     def block(self, first: int, last: int) -> LabelWeights:

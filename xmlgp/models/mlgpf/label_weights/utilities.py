@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.gp.log_parameters import LIMIT
+from xmlgp.gp.parameters import LIMIT
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows

@@ -12,7 +12,7 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
+from xmlgp.gp.parameters import LIMIT, bounded_exp, checked_log, is_inside
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.runtime.errors import NumericalError
 
