@@ -192,6 +192,11 @@ class MLGPFSettings(Settings):
         return METHODS[self.inducing or "free"]
 
     @property
+    def pools_neighbours(self) -> bool:
+        """Whether utilities are pooled with the regression on neighbours."""
+        return self.method is WEIGHT_SPACE and self.neighbours
+
+    @property
     def start_of_inducing(self) -> str:
         """The method of the initial inducing inputs.
 

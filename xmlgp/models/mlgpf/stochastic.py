@@ -69,9 +69,6 @@ class Stochastic(Inference):
         optimiser = OPTIMISERS[settings.optimiser or settings.method.optimiser]
         self._optimiser = optimiser(self._moving, self._bound.latent.relative)
         self.steps_per_epoch = -(-N // settings.points_in_batch(N))
-        sizes = [len(rows) for rows in np.array_split(np.arange(N), self.steps_per_epoch)]
-        #: Where each minibatch begins in the order, and the last one ends.
-        self._starts = np.cumsum([0, *sizes])
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
 
@@ -83,7 +80,7 @@ class Stochastic(Inference):
         order = self._order if done else self.random.permutation(len(self._order))
         number = epoch * self.steps_per_epoch + done
         bound_needed = not done or number % BOUND_EVERY == 0
-        rows = order[self._starts[done] : self._starts[done + 1]]
+        rows = np.array_split(order, self.steps_per_epoch)[done]
         batch = make_batch(self._coordinates, self._labels, rows, lambda y: self._choose_pairs(y, self.random))
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, bound_needed, for_step=True)
         if not done:

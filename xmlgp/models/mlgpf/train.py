@@ -15,7 +15,7 @@ from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters, Problem, load_method
-from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
+from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.mlgpf.stochastic import Stochastic, training_rate
 from xmlgp.models.mlgpf.sweep import Sweep, SweepData, sweep_count
 from xmlgp.neighbours.label_texts import TextWords
@@ -79,8 +79,7 @@ class Training(Stages):
         # Where a last sweep follows, the one before leaves the prior to it: one more update would widen the prior.
         first = Sweep(data, 0, applies=sweeps > 0, updates_prior=not holds_out, left_out=held_out)
         second = Sweep(data, 1, applies=sweeps > 1 and not holds_out)
-        neighbours = settings.neighbours and settings.method is WEIGHT_SPACE
-        self._choices = HeldOutChoices(problem, (trained, held_out), data.parameters, neighbours)
+        self._choices = HeldOutChoices(problem, (trained, held_out), data.parameters, settings.pools_neighbours)
         # With the held-out points, which are neighbours now as well.
         last = Sweep(data, 1, applies=sweeps > 0 and holds_out, rounds=LAST_ROUNDS, shortlisted=held_out)
         super().__init__([steps, first, second, self._choices, last])
