@@ -18,8 +18,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from xmlgp.data.dataset import Dataset, as_csr, stack
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, as_csr, stack
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.progress import terminal_progress
 

@@ -24,8 +24,7 @@ from typing import NamedTuple
 import click
 import numpy as np
 
-from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, as_csr
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 

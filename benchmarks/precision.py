@@ -24,7 +24,7 @@ from benchmarks import harness
 from benchmarks.peers import TOP
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.locate import locate
+from xmlgp.data.files import locate
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities_of_counts
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor

@@ -4,8 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import settings
 
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 
 __all__ = ["DETERMINISTIC", "paired_dataset", "small_dataset", "small_features"]
 

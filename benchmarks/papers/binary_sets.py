@@ -19,7 +19,7 @@ import numpy as np
 from xmlgp.cli import CONTEXT_SETTINGS, Command
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.data.catalogue import DataFile, Entry, load_catalogue
-from xmlgp.data.streams import open_input
+from xmlgp.data.files import open_input
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.errors import CatalogueError, DataFormatError, FetchError
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.papers.cells import KS, Cell, CellData
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.data.names import read_label_names
 from xmlgp.metrics.auc import auc_statistics
 from xmlgp.metrics.ranking import ranking_statistics

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from xmlgp.data.catalogue import Entry
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.files import locate
 from xmlgp.data.formats import LIBSVM, fitted, read_dataset
-from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import MAX_HEADER_BYTES
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed

@@ -13,8 +13,7 @@ from tests.cli.disk import everything
 from tests.cli.texts import as_json
 from tests.problems import small_dataset
 from xmlgp.api.kept_points import points_from
-from xmlgp.data.dataset import Dataset, stack, widened
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, stack, widened
 from xmlgp.model_folder import folder as folders
 from xmlgp.neighbours.search import POSTINGS, build_index
 from xmlgp.runtime.errors import ModelFolderError

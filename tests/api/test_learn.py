@@ -15,8 +15,7 @@ from tests.problems import small_dataset
 from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import TrainingData
-from xmlgp.data.dataset import Dataset, stack
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, stack
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.interrupts import Interrupted

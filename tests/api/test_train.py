@@ -11,8 +11,7 @@ from tests.problems import paired_dataset, small_dataset
 from xmlgp import preprocess, train
 from xmlgp.api.train import Run
 from xmlgp.api.trained_model import stored_preprocessing
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.models.gpc.settings import GPCSettings

@@ -11,8 +11,7 @@ from tests.cli.command import SMALL, run, said
 from tests.cli.disk import everything
 from tests.cli.texts import COLOURS, documents
 from xmlgp.api.points import TrainingData
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runtime.errors import SettingsError

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Dataset, as_csr, stack
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, as_csr, stack
 
 
 @pytest.fixture

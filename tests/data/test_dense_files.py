@@ -72,7 +72,7 @@ def test_other_files_are_refused(save, message):
 
 
 def test_nan_is_found_in_every_block_of_rows(monkeypatch):
-    monkeypatch.setattr("xmlgp.data.features.BLOCK", 6)
+    monkeypatch.setattr("xmlgp.data.dataset.BLOCK", 6)
     with pytest.raises(SettingsError, match="`dense`: row 3, counted from 0, has a number"):
         read_dense(_changed(np.nan), "the points")
 

@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 from tests.fuzzing.data_files import points_of
 from tests.fuzzing.strict_readers import Malformed, read_data
 from xmlgp.data import lines
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
 from xmlgp.runtime.errors import DataFormatError, XmlgpError

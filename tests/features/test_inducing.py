@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from tests.grids import each_value
 from tests.problems import small_features
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features import inducing as module
 from xmlgp.features.inducing import KMEANS_ITERATIONS, initial_inducing
 from xmlgp.features.inputs import Inputs

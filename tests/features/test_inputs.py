@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tests.grids import each_value
 from tests.problems import small_features
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features import inputs as module
 from xmlgp.features.basis import truncated_svd_basis
 from xmlgp.features.inputs import DENSE_LIMIT, Inputs

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.grids import each_value
 from tests.problems import small_features
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.basis import truncated_svd_basis
 from xmlgp.features.inducing import initial_inducing
 from xmlgp.features.inputs import Inputs

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from tests.grids import each_value, grid
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, covariances_of, scikit_covariances
 from tests.grids import each_value, grid
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.parameters import LIMIT

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tests.gp.reference import KERNELS, covariances_of, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points

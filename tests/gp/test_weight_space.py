@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.central_differences import central_differences
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing

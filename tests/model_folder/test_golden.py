@@ -8,7 +8,7 @@ import pytest
 
 from tests.model_folder.golden.make import DENSE, MODELS, data
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.data.formats import read_dataset
 from xmlgp.model_folder.description import FORMAT_VERSION
 from xmlgp.model_folder.folder import ModelFolder

@@ -11,8 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_dataset
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.table import MODELS

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import paired_dataset, small_features
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.neighbours import choice as module
 from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose
 from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words

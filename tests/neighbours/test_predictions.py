@@ -7,7 +7,7 @@ from scipy.special import logit
 
 from tests.grids import each_value
 from tests.neighbours.test_regression import B, D, K, N, predictions_of, problem
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall

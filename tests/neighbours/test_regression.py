@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from tests.grids import each_value
 from tests.neighbours.test_search import drawn_rows
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.dense import DenseSearch, standardise
 from xmlgp.neighbours.hyperparameters import Choices, Kernel

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 from tests.grids import each_value
 from tests.prediction.test_predictor import NEW as ALL
 from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.prediction import assignment as module
 from xmlgp.prediction.assignment import AssignmentRule, assign, highest_expected_f1
 from xmlgp.prediction.scores_file import Scores

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import xmlgp
 from tests.prediction.test_predictor import NEW, WEIGHTS, K, Linear
 from tests.problems import small_dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.parts import ROWS

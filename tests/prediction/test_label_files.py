@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.prediction.label_reader import read_label_records, read_label_table, scores_of_records
 from xmlgp.prediction.label_writer import FORMATS, LabelWriter, ScoredPoints, format_of

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from tests.grids import each_value
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.features.weighting import Weighting
 from xmlgp.prediction.calibration import Calibration

@@ -18,8 +18,8 @@ from xmlgp.api.predict import Predictions
 from xmlgp.api.source import Labels, Source
 from xmlgp.api.trained_model import TrainedModel
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.files import locate
 from xmlgp.data.label_pairs import pairs_beside
-from xmlgp.data.locate import locate
 from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.metrics.auc import auc_statistics
 from xmlgp.metrics.binary import are_probabilities, binary_statistics

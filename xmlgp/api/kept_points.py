@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, as_csr
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, csr_pattern
 
 __all__ = ["arrays_of_points", "points_from"]

@@ -19,10 +19,10 @@ from xmlgp.api.source import Source
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.api.true_labels import Purpose, are_numbers, true_labels
 from xmlgp.data.dataset import as_csr, widened
+from xmlgp.data.files import open_input
 from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.matrix_files import read_matrix
-from xmlgp.data.streams import open_input
 from xmlgp.metrics.ranking import are_true
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_reader import NamedScores, read_label_records, read_label_table, scores_of_records

@@ -13,8 +13,7 @@ from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from xmlgp.api.points import Block, Identifier, PointStream, Signature, TrainingData, is_matrix
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.names import check_names
 from xmlgp.runtime.errors import SettingsError

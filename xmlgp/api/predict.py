@@ -14,7 +14,7 @@ from xmlgp.api.points import FilePath, Identifier, PointStream, check_count, che
 from xmlgp.api.shards import Scoring, score_blocks
 from xmlgp.api.source import Points, Source
 from xmlgp.api.trained_model import TrainedModel, opened
-from xmlgp.data.streams import check_outputs, open_output
+from xmlgp.data.files import check_outputs, open_output
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_reader import NamedScores
 from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints, format_of

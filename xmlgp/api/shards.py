@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from xmlgp.api.points import Block, Identifier, never
 from xmlgp.api.trained_model import TrainedModel
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.fields import Settings
 from xmlgp.models.table import MODELS

@@ -14,9 +14,9 @@ from xmlgp.api.points import FilePath, Matrix, PointStream, Signature, TrainingD
 from xmlgp.api.rows import RowsFile
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows, read_dense
+from xmlgp.data.files import locate
 from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader
-from xmlgp.data.locate import locate
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter

@@ -9,8 +9,7 @@ from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import FilePath, Signature
 from xmlgp.api.source import new_signature
 from xmlgp.data.dataset import Dataset, no_points, stack
-from xmlgp.data.locate import locate
-from xmlgp.data.streams import check_outputs
+from xmlgp.data.files import check_outputs, locate
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.corpus import open_lines

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features, array_blocks
+from xmlgp.data.dataset import Dataset, Features, array_blocks
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 from xmlgp.runtime.plurals import counted

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from scipy.sparse import csr_array
 
 from xmlgp.data import libsvm_format, repository_format
-from xmlgp.data.dataset import Dataset, widened
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, widened
+from xmlgp.data.files import open_input
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.streams import open_input
+from xmlgp.data.files import open_input
 from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["pairs_beside", "read_pairs"]

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.features import Features, stack_rows
+from xmlgp.data.dataset import Dataset, Features, as_csr, stack_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import ScannedRows, scan_rows
 from xmlgp.runtime.errors import DataFormatError

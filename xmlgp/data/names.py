@@ -9,8 +9,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
+from xmlgp.data.files import open_input
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import NamesFormatError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import Dataset, no_points, stack
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features, no_points, stack
+from xmlgp.data.files import open_input, open_output
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import scan_rows
-from xmlgp.data.streams import open_input, open_output
 from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import Progress, silent

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 
 __all__ = ["toy_dataset"]
 

@@ -13,8 +13,7 @@ from xmlgp.api.memory import check_columns, columns_of
 from xmlgp.api.points import TrainingData
 from xmlgp.api.source import DenseFeatures
 from xmlgp.cluster.connection import open_work
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator
 from xmlgp.estimators.inputs import MatrixLike, read_features, read_labels

@@ -18,7 +18,7 @@ from xmlgp.api.points import TrainingData
 from xmlgp.api.source import DenseFeatures, check_width
 from xmlgp.api.train import train
 from xmlgp.api.trained_model import TrainedModel
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.estimators.inputs import MatrixLike, check_feature_count, read_features
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.models.fields import Settings

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_array
 
 from xmlgp.api.memory import check_not_masked, features_in_memory, labels_in_memory
 from xmlgp.api.source import DenseFeatures
+from xmlgp.data.dataset import Features
 from xmlgp.data.dense_files import read_dense
-from xmlgp.data.features import Features
 from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["MatrixLike", "check_feature_count", "check_given", "read_features", "read_labels"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.from_settings import with_settings_of
 from xmlgp.models.mlgpf.record import MLGPF

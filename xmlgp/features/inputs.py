@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.weighting import row_chunks
 from xmlgp.linear_algebra import sparse
 

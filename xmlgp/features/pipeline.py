@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.inducing import initial_inducing
 from xmlgp.features.inputs import Inputs, are_dense
 from xmlgp.features.weighting import (

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.gp.parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.data.dataset import Dataset
-    from xmlgp.data.features import Features
+    from xmlgp.data.dataset import Dataset, Features
     from xmlgp.features.pipeline import Preprocessed
     from xmlgp.prediction.predictor import Predictor
     from xmlgp.runtime.progress import Progress

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import array_blocks
+from xmlgp.data.dataset import array_blocks
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.neighbours.hyperparameters import Kernel
 from xmlgp.neighbours.search import PointIndex, all_products, chosen_products

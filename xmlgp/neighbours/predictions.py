@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr
-from xmlgp.data.features import Features, stack_rows
+from xmlgp.data.dataset import Features, as_csr, stack_rows
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm

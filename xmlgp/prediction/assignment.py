@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY, Predictor
 from xmlgp.prediction.scores_file import Scores

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import stack_rows
+from xmlgp.data.dataset import stack_rows
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.errors import NumericalError
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from xmlgp.data.features import Features
-from xmlgp.data.file_kinds import format_ending
+from xmlgp.data.dataset import Features
+from xmlgp.data.files import format_ending
 from xmlgp.data.names import CONTROL
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xmlgp.data.dataset import no_points
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features, no_points
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.parts import LABELS, for_parts, ignore_overflow, label_blocks

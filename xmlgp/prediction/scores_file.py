@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
+from xmlgp.data.files import open_input
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import INDEX_BOUND
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, NumericalError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import excerpt

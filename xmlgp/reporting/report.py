@@ -10,8 +10,7 @@ from xmlgp.api.evaluate import rank_labels
 from xmlgp.api.points import FilePath, is_path
 from xmlgp.api.source import Labels, Points, Source
 from xmlgp.api.trained_model import TrainedModel, describe, opened
-from xmlgp.data.locate import locate
-from xmlgp.data.streams import check_outputs, open_output
+from xmlgp.data.files import check_outputs, locate, open_output
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.progress import QUIET, Reporter

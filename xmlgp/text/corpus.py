@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from xmlgp.data.file_kinds import format_ending
+from xmlgp.data.files import format_ending, open_input
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from xmlgp.data.files import documents_in, open_input
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.locate import documents_in
 from xmlgp.data.names import check_name
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.data.files import open_input
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_name

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from xmlgp.data.file_kinds import format_ending
+from xmlgp.data.files import format_ending, open_input
 from xmlgp.data.lines import ByteStream, LineReader, decoded_lines
 from xmlgp.data.names import describe_unfit
-from xmlgp.data.streams import open_input
 from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_text, words_of

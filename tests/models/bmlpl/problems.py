@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.features.weighting import Weighting

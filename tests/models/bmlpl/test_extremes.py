@@ -11,7 +11,7 @@ from tests.grids import each_value
 from tests.models.bmlpl.problems import UNWEIGHTED, unrelated
 from tests.problems import small_dataset
 from tests.training.interrupting import assert_same_result
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import weight_features
 from xmlgp.linear_algebra.array_groups import arrays_fit

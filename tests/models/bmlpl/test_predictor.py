@@ -11,7 +11,7 @@ from tests.grids import each_value
 from tests.models.bmlpl.problems import UNWEIGHTED
 from tests.problems import small_dataset, small_features
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.bmlpl.predictor import LARGEST_LOG_ODDS, BMLPLPredictor
 from xmlgp.models.bmlpl.settings import BMLPLSettings

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit, log_expit
 
 from tests.gp.reference import conditional, gaussian_kl, scikit_covariances
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.inputs import Inputs
 from xmlgp.gp.expectations import JaakkolaJordan, Taylor
 from xmlgp.gp.inner_products import Points

@@ -11,8 +11,7 @@ import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, scikit_covariances
 from tests.problems import small_dataset, small_features
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.gpc.predictor import GPCPredictor
 from xmlgp.models.gpc.settings import GPCSettings

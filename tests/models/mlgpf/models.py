@@ -11,8 +11,7 @@ import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, random_parameters
 from tests.problems import small_dataset, small_features
 from xmlgp.api.trained_model import stored_preprocessing
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.label_weights.posterior import initial_label_weights
 from xmlgp.models.mlgpf.settings import MLGPFSettings

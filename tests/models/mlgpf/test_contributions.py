@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tests.models.mlgpf.models import NEW, D, K, N, model, weight_space_model, weighted
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.prediction.scores_file import Scores
 

@@ -25,7 +25,7 @@ from tests.models.mlgpf.models import (  # fmt: skip
 )
 from tests.problems import small_dataset, small_features
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.expectations import expected_sigmoid
 from xmlgp.gp.inner_products import Points

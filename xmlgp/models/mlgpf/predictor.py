@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.expectations import approximate_log_odds, expected_sigmoid

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Features
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.bound import Bound

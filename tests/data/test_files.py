@@ -1,7 +1,12 @@
-"""Files, gzip files and the standard streams; output is complete or does not appear."""
+"""The file of a data set, files, gzip files and standard streams; binary files are refused with a way out.
 
+Output is complete or does not appear.
+"""
+
+import bz2
 import gzip
 import io
+import lzma
 import os
 import random
 import stat
@@ -9,11 +14,88 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
+import numpy as np
 import pytest
 
-from xmlgp.data.streams import FREE_BYTES, check_outputs, open_input, open_output
+from xmlgp.data.files import FREE_BYTES, check_outputs, format_ending, locate, open_input, open_output
 from xmlgp.runtime.errors import UsageError, XmlgpError
+
+
+def test_path_that_is_not_a_folder_is_returned(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "points.txt").write_text("")
+    (tmp_path / "train.txt").write_text("")
+    (tmp_path / "-").mkdir()
+    (tmp_path / "-" / "train.txt").write_text("")
+    for name in ("-", "points.txt", "no/such/file", "missing", ""):
+        assert locate(name, "train") == name
+    assert locate("./-", "train") == "-/train.txt"
+    assert locate(".", "train") == "train.txt"
+
+
+def test_folder_without_the_file_is_reported(tmp_path):
+    (tmp_path / "a.test.svm").write_text("")
+    with pytest.raises(XmlgpError) as caught:
+        locate(str(tmp_path), "train")
+    assert str(caught.value) == (
+        f"{tmp_path}: this folder contains no train file such as train.txt, train.svm or train.csv, "
+        "and no documents NAME.txt with labels in NAME.tsv or NAME.key; name the file"
+    )
+
+
+#: The files of a folder, and the expected training and test file.
+FOLDERS = [
+    ("train.txt test.txt other.txt", "train.txt", "test.txt"),
+    ("train.txt.gz", "train.txt.gz", None),
+    ("german.svm", "german.svm", None),
+    ("magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
+    ("train.svm test.svm", "train.svm", "test.svm"),
+    ("train.svm.gz test.svm.gz magic.train.svm magic.test.svm", "train.svm.gz", "test.svm.gz"),
+    ("some.svm magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
+    ("some.svm some.test.svm", "some.svm", "some.test.svm"),
+    ("latest.svm test.svm", "latest.svm", "test.svm"),
+    ("test.svm", None, "test.svm"),
+    ("notes.md svm some.svm.zip .some.txt", None, None),
+    ("train.txt.gz test.txt", "train.txt.gz", "test.txt"),
+    ("a8a.svm.gz a8a.test.svm", "a8a.svm.gz", "a8a.test.svm"),
+    ("some.txt train.txt.gz", "train.txt.gz", None),
+    ("articles.txt articles.tsv train.txt labels.txt", "train.txt", None),
+    ("articles.txt articles.key vectorizer.json", None, None),
+    ("a.txt b.txt", None, "."),
+    ("train.txt train.json notes.json", "train.txt", None),
+    ("some.svm notes.json", "some.svm", None),
+    ("vectorizer.json notes.json", None, None),
+    ("model.json notes.json", None, None),
+    ("a.txt b.txt b.tsv train.txt train.key labels.txt", ".", "."),
+]
+
+
+@pytest.mark.parametrize(("names", "train", "test"), FOLDERS, ids=[names for names, *_ in FOLDERS])
+def test_files_of_binary_data_sets(tmp_path, names, train, test):
+    for name in names.split():
+        (tmp_path / name).write_text("")
+    for part, expected in ("train", train), ("test", test):
+        if expected is None:
+            with pytest.raises(XmlgpError, match="this folder contains no "):
+                locate(str(tmp_path), part)
+        else:
+            assert locate(str(tmp_path), part) == str(tmp_path / expected)
+
+
+SEVERAL = ["b.svm a.svm.gz", "b.train.svm a.train.svm", "a.train.svm.gz b.train.svm c.svm"]
+SEVERAL += ["train.txt train.txt.gz", "train.svm train.txt", "train.txt train.tsv"]
+
+
+@pytest.mark.parametrize("names", SEVERAL)
+def test_several_candidates_are_reported(tmp_path, names):
+    for name in names.split():
+        (tmp_path / name).write_text("")
+    with pytest.raises(XmlgpError) as caught:
+        locate(str(tmp_path), "train")
+    found = " or ".join(sorted(name for name in names.split() if name != "c.svm"))
+    assert str(caught.value) == f"{tmp_path}: the train file may be {found}; name the file"
 
 
 def read(path):
@@ -190,7 +272,7 @@ def test_results_beside_inputs_devices_pipes_and_new_files_are_outputs(linked):
 @pytest.mark.parametrize("output", ["-", "/dev/stdout", "a.txt"])
 @pytest.mark.parametrize("read", ["-", "a.txt"])
 def test_an_output_is_not_an_input_through_standard_streams(linked, output, read):
-    program = "import sys; from xmlgp.data.streams import check_outputs; check_outputs([sys.argv[1]], [sys.argv[2]])"
+    program = "import sys; from xmlgp.data.files import check_outputs; check_outputs([sys.argv[1]], [sys.argv[2]])"
     with open("a.txt", "r+b") as stream, open("new", "ab") as other:
         for stdout, status in (stream, 1), (other, int(output == "a.txt")):
             command = [sys.executable, "-c", program, output, read]
@@ -200,3 +282,61 @@ def test_an_output_is_not_an_input_through_standard_streams(linked, output, read
             for name, device in (" - is", " /dev/stdout is"), (" -;", " /dev/stdin;"):
                 names = names.replace(name, device)
             assert (names in result.stderr.decode()) == bool(status)
+
+
+def zipped():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("train.csv", "text,labels")
+    return stream.getvalue()
+
+
+def saved():
+    stream = io.BytesIO()
+    np.save(stream, np.arange(99.0))
+    return stream.getvalue()
+
+
+BINARY = {
+    "zip": (zipped(), "a zip archive or an Office document; `unzip`"),
+    "parquet": (b"PAR1\x15\0\x15", "a Parquet file, which must be called NAME.parquet"),
+    "bzip2": (bz2.compress(b"abc"), "`bunzip2` decompresses it"),
+    "xz": (lzma.compress(b"abc"), "`unxz` decompresses it"),
+    "zstd": (b"\x28\xb5\x2f\xfd\0\0", "`unzstd` decompresses it"),
+    "gzip twice": (gzip.compress(gzip.compress(b"abc")), "`gunzip` decompresses it once"),
+    "pickle": (b"\x80\x04\x95\0\0\0\0\0\0\0" * 2, "this is a binary file, not text"),
+    "npy": (saved(), "this is a binary file, not text; if it is UTF-16, --encoding utf-16 reads"),
+    "utf-16": ("text,labels\n".encode("utf-16-le"), "--encoding utf-16 reads a corpus"),
+    "with a byte order mark": ("text,labels\n".encode("utf-16"), "UTF-16; --encoding utf-16 reads a corpus"),
+    "big endian": ("text,labels\n".encode("utf-16-be"), "--encoding utf-16 reads a corpus"),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_binary_file_is_refused(tmp_path, name):
+    content, advice = BINARY[name]
+    (tmp_path / "data.txt").write_bytes(content)
+    with pytest.raises(XmlgpError, match=r"data\.txt: this is ") as caught, open_input(tmp_path / "data.txt"):
+        pass
+    assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (b"", None),
+        (b"text\x07 with a bell\n" * 8, None),
+        ("žluťoučký kůň".encode(), None),
+        (bytes(range(128, 256)), "latin-1"),
+        ("text".encode("utf-16"), "utf-16"),
+        ("text".encode("utf-16-le"), "UTF-16LE"),
+    ],
+)
+def test_text_is_read(tmp_path, content, encoding):
+    (tmp_path / "data.txt").write_bytes(content)
+    with open_input(tmp_path / "data.txt", encoding) as stream:
+        assert stream.read() == content
+
+
+def test_the_endings_of_names():
+    assert [format_ending(name) for name in ("a.csv", "a.JSONL.gz", "a", "b.gz")] == [".csv", ".jsonl", "", ""]
