@@ -121,10 +121,10 @@ def _one_core(request):
 def cluster(_environment):
     """Return a `DaskCluster` of two processes, which tests must not end."""
     # Not every test needs Dask.
-    from xmlgp.cluster.connection import open_work
+    from xmlgp.cluster.connection import open_executor
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with open_work(workers=2) as opened:
+    with open_executor(workers=2) as opened:
         yield opened
 
 

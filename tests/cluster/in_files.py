@@ -3,8 +3,8 @@
 import pickle
 
 from xmlgp.cluster.files import StoredMatrices, array_in_file, pack, unpack
+from xmlgp.runtime.executor import prepare_shared
 from xmlgp.runtime.threads import one_blas_thread, single_thread
-from xmlgp.runtime.work import opened
 
 __all__ = ["InFiles"]
 
@@ -19,7 +19,7 @@ class InFiles:
         self.folder, self.blocks, self._matrices = folder, 0, StoredMatrices(folder)
 
     def map(self, function, blocks, shared=None):
-        shared = opened(self._sent(shared, self._matrices))
+        shared = prepare_shared(self._sent(shared, self._matrices))
         for block in blocks:
             self.blocks += 1
             with single_thread(), one_blas_thread():

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from xmlgp.cluster import cluster as cluster_module
-from xmlgp.cluster.connection import open_work
+from xmlgp.cluster.connection import open_executor
 from xmlgp.runtime.errors import ClusterError, SettingsError
-from xmlgp.runtime.work import THIS_MACHINE
+from xmlgp.runtime.executor import LOCAL_EXECUTOR
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -30,7 +30,7 @@ def negative(shared, value):
 
 @pytest.mark.parametrize("work", ["cluster", "this machine"])
 def test_blocks_are_taken_as_there_is_room(request, work):
-    work = THIS_MACHINE if work == "this machine" else request.getfixturevalue("cluster")
+    work = LOCAL_EXECUTOR if work == "this machine" else request.getfixturevalue("cluster")
     taken = []
     results = work.map(negative, ((taken.append(i) or i,) for i in range(200)))
     next(results)
@@ -45,7 +45,7 @@ class Opened:
     def __init__(self, file):
         self.file = file
 
-    def opened(self):
+    def prepare_shared(self):
         with open(self.file, "a") as stream:
             stream.write(f"{os.getpid()}\n")
         return 10
@@ -56,7 +56,7 @@ def test_what_blocks_share_is_opened_once_in_each_process(cluster, tmp_path):
     assert list(results) == list(range(10, 50))
     pids = (tmp_path / "opened").read_text().split()
     assert 1 <= len(pids) == len(set(pids)) <= 2
-    assert list(THIS_MACHINE.map(operator.add, [(1,), (2,)], Opened(tmp_path / "here"))) == [11, 12]
+    assert list(LOCAL_EXECUTOR.map(operator.add, [(1,), (2,)], Opened(tmp_path / "here"))) == [11, 12]
     assert (tmp_path / "here").read_text() == f"{os.getpid()}\n"
 
 
@@ -99,7 +99,7 @@ def pid_of(folder, value):
 def test_a_worker_that_is_lost_costs_nothing_and_a_lost_scheduler_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "PATIENCE_SECONDS", 2.0)
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    with distributed.LocalCluster(n_workers=2, **options) as local, open_work(local.scheduler_address) as work:
+    with distributed.LocalCluster(n_workers=2, **options) as local, open_executor(local.scheduler_address) as work:
         results = work.map(marked, ((i,) for i in range(30)), tmp_path)
         assert len(next(results)) == 0
         # One of the first blocks, which are with Dask however few workers there are.
@@ -120,14 +120,14 @@ def test_a_cluster_without_workers_is_one_sentence(monkeypatch):
     with (
         distributed.Client(n_workers=0, **options) as client,
         pytest.raises(ClusterError, match="^the Dask cluster has no worker$"),
-        open_work(client=client),
+        open_executor(client=client),
     ):
         pass
     # Workers may be threads of the client.
-    with distributed.Client(n_workers=1, **options) as client, open_work(client=client) as work:
+    with distributed.Client(n_workers=1, **options) as client, open_executor(client=client) as work:
         assert list(work.map(negative, [(1,), (2,)])) == [-1, -2]
     for other in client, "x":
-        with pytest.raises(ClusterError, match="not a distributed.Client that is open"), open_work(client=other):
+        with pytest.raises(ClusterError, match="not a distributed.Client that is open"), open_executor(client=other):
             pass
 
 
@@ -150,7 +150,7 @@ def test_an_address_without_a_scheduler_is_one_sentence(monkeypatch, no_schedule
         "tls://127.0.0.1:9",
         no_scheduler,
     ):
-        with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_work(address):
+        with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_executor(address):
             pass
 
 

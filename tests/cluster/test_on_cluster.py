@@ -48,7 +48,7 @@ def test_prediction_gives_the_scores_of_one_process(cluster, files, monkeypatch,
     # Other tests use the same cluster, and a model in memory keeps its files.
     earlier = set(cluster._folder.iterdir())
     here = run("predict", "-q", model, "points.txt", *chosen)
-    monkeypatch.setattr(command, "work_of", lambda *arguments: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(command, "executor_of", lambda *arguments: contextlib.nullcontext(cluster))
     there = run("predict", "-q", model, "points.txt", *chosen, "--workers", "2")
     assert (here.exit_code, there.exit_code) == (0, 0), there.stderr
     assert there.stdout_bytes == here.stdout_bytes
@@ -102,9 +102,9 @@ def test_commands_ask_for_a_cluster_in_one_way_only(files, monkeypatch):
     @contextlib.contextmanager
     def opened(**how):
         asked.append(how)
-        yield xmlgp.runtime.work.THIS_MACHINE
+        yield xmlgp.runtime.executor.LOCAL_EXECUTOR
 
-    monkeypatch.setattr(options, "open_work", opened)
+    monkeypatch.setattr(options, "open_executor", opened)
     monkeypatch.chdir(files)
     assert run("predict", "-q", "subspace", "points.txt", "-o", "scores", "--workers", 3).exit_code == 0
     assert asked == [{"scheduler": None, "workers": 3}]

@@ -13,16 +13,16 @@ from scipy.sparse import csr_array
 from xmlgp.api.points import FilePath, Identifier, PointStream, check_count, check_exists
 from xmlgp.api.shards import Scoring, score_blocks
 from xmlgp.api.source import Points, Source
-from xmlgp.api.trained_model import TrainedModel, opened
+from xmlgp.api.trained_model import TrainedModel, as_trained_model
 from xmlgp.data.files import check_outputs, open_output
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_reader import NamedScores
 from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints, format_of
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runtime.errors import UsageError
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.runtime.work import THIS_MACHINE, Work
 
 __all__ = ["RANKED", "Predictions", "matrix", "named_scores", "predict", "write"]
 
@@ -41,7 +41,7 @@ def predict(
     explain: int | None = None,
     with_std: bool = False,
     reporter: Reporter = QUIET,
-    work: Work = THIS_MACHINE,
+    work: Executor = LOCAL_EXECUTOR,
 ) -> Predictions:
     """Return the labels of points, a ranking or those assigned.
 
@@ -83,7 +83,7 @@ def predict(
     if assign and output == "utility":
         raise UsageError("assign needs probabilities, not utilities.")
     source = Source.of(data)
-    model = opened(model)
+    model = as_trained_model(model)
     check_exists(source.data, 'predict(model, ["a text"])')
     if explain:
         model.predictor.check_explainable()
@@ -115,7 +115,7 @@ class Predictions:
     is_assigned: bool
     explain: int | None = None
     reporter: Reporter = QUIET
-    work: Work = THIS_MACHINE
+    work: Executor = LOCAL_EXECUTOR
 
     def __repr__(self) -> str:
         return f"<labels of {self.source.title}, by {self.model!r}>"

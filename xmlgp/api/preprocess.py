@@ -8,8 +8,8 @@ from xmlgp.api.source import Labels, Points, Source
 from xmlgp.api.train import ChosenSettings, read_run
 from xmlgp.api.trained_model import model_to_replace, named_arrays
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.runtime.work import THIS_MACHINE, Work
 
 __all__ = ["preprocess"]
 
@@ -22,7 +22,7 @@ def preprocess(
     settings: ChosenSettings | None = None,
     overwrite: bool = False,
     reporter: Reporter = QUIET,
-    work: Work = THIS_MACHINE,
+    work: Executor = LOCAL_EXECUTOR,
 ) -> ModelFolder:
     """Preprocess points into a model folder; `train` with the same points and settings continues from there.
 

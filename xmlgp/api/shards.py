@@ -25,7 +25,7 @@ from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import DataFormatError, up_to_error
-from xmlgp.runtime.work import THIS_MACHINE, Work
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 
 __all__ = ["ROWS", "Scoring", "score_blocks"]
 
@@ -51,7 +51,7 @@ class _SentModel:
     D: int
     scoring: Scoring
 
-    def opened(self) -> tuple[Predictor, Scoring]:
+    def prepare_shared(self) -> tuple[Predictor, Scoring]:
         create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
         return create(self.settings, self.preprocessed, self.parameters, self.D), self.scoring
 
@@ -60,7 +60,7 @@ def score_blocks(
     model: TrainedModel,
     scoring: Scoring,
     blocks: Iterable[Block],
-    work: Work = THIS_MACHINE,
+    work: Executor = LOCAL_EXECUTOR,
     waits: Callable[[], bool] = never,
 ) -> Iterator[ScoredPoints]:
     """Yield points with their scores, a chunk at a time, in order.

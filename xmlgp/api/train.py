@@ -26,9 +26,9 @@ from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.models.fields import Settings
 from xmlgp.models.table import DEFAULT_MODEL, MODELS, check_recipe, default_model, resolve
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.runtime.work import THIS_MACHINE, Work
 from xmlgp.text.label_texts import NumberedTexts, number_texts, read_label_texts
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels
@@ -54,7 +54,7 @@ def train(
     keep_points: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     reporter: Reporter = QUIET,
-    work: Work = THIS_MACHINE,
+    work: Executor = LOCAL_EXECUTOR,
 ) -> TrainedModel:
     """Train a model, in memory or into a folder.
 
@@ -87,8 +87,8 @@ def train(
         From one checkpoint to the next within an epoch; 0 for none.
     reporter : Reporter, optional
         Receives progress and messages, see `xmlgp.runtime.progress`. Default: nothing is shown.
-    work : ThisMachine or DaskCluster, optional
-        Where to train, see `xmlgp.cluster.connection.open_work`. Default: on this machine.
+    work : LocalExecutor or DaskCluster, optional
+        Where to train, see `xmlgp.cluster.connection.open_executor`. Default: on this machine.
 
     Raises
     ------
@@ -127,7 +127,7 @@ class Run:
     names: Names
     settings: Settings
     reporter: Reporter = QUIET
-    work: Work = THIS_MACHINE
+    work: Executor = LOCAL_EXECUTOR
     texts: NumberedTexts | None = None
     keep_points: bool = True
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Run:
             )
         model.check_dense(self.settings, self.dataset)
         model.check_data(self.dataset)
-        model.work_options(self.work)
+        model.executor_options(self.work)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -154,13 +154,13 @@ class Run:
     def preprocess(self) -> Preprocessed:
         """Return the result of preprocessing, as the model does it."""
         model = MODELS[self.settings.model]
-        options = model.work_options(self.work)
+        options = model.executor_options(self.work)
         return model.preprocess(self.dataset.features, self.settings, self.reporter.progress, **options)
 
     def train(self, preprocessed: Preprocessed, checkpoints: CheckpointWriter | None = None) -> TrainedModel:
         """Return the model that is trained on preprocessed points."""
         model = MODELS[self.settings.model]
-        options: dict[str, Any] = model.work_options(self.work)
+        options: dict[str, Any] = model.executor_options(self.work)
         names = self.names
         if self.texts and names.vectorizer:
             options = options | {"label_texts": (self.texts.words(names.vectorizer), self.texts.labels)}
@@ -193,7 +193,7 @@ def read_run(
     path: FilePath | None = None,
     *,
     reporter: Reporter = QUIET,
-    work: Work = THIS_MACHINE,
+    work: Executor = LOCAL_EXECUTOR,
     keep_points: bool = True,
 ) -> Run:
     """Read the points of a run and choose its settings.

@@ -40,7 +40,7 @@ __all__ = [
     "model_to_replace",
     "named_arrays",
     "open_model",
-    "opened",
+    "as_trained_model",
     "read_preprocessing",
     "rewritten",
     "stored_preprocessing",
@@ -241,8 +241,8 @@ def load(path: FilePath) -> TrainedModel:
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
 
 
-def opened(model: FilePath | TrainedModel) -> TrainedModel:
-    """Return a model given as such or by its path."""
+def as_trained_model(model: FilePath | TrainedModel) -> TrainedModel:
+    """Return a model as it is, or load it if it is given by its path."""
     return model if isinstance(model, TrainedModel) else load(_checked_path(model))
 
 
@@ -260,13 +260,13 @@ def locked_model(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
     folder = model.folder if isinstance(model, TrainedModel) else ModelFolder(_checked_path(model))
     if folder is None:
-        yield opened(model)
+        yield as_trained_model(model)
         return
     with lock_model_folder(folder.path):
         now = ModelFolder(folder.path)
         # Array files have other names in every model, so an equal description means the same model.
         is_current = isinstance(model, TrainedModel) and now.description == folder.description
-        yield opened(model) if is_current else open_model(now)
+        yield as_trained_model(model) if is_current else open_model(now)
 
 
 def open_model(folder: ModelFolder) -> TrainedModel:

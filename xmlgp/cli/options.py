@@ -17,11 +17,11 @@ import click
 from xmlgp.api.source import Source
 from xmlgp.api.train import CHECKPOINT_SECONDS
 from xmlgp.cli import with_options
-from xmlgp.cluster.connection import open_work
+from xmlgp.cluster.connection import open_executor
+from xmlgp.runtime.executor import Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter, between_bars, ignore, terminal_progress
 from xmlgp.runtime.threads import limit_threads
-from xmlgp.runtime.work import Work
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.word_counts import ANALYZERS, LONGEST, Analysis
@@ -54,7 +54,7 @@ __all__ = [
     "show_note",
     "threads_option",
     "vocabulary_options",
-    "work_of",
+    "executor_of",
 ]
 
 #: The value of an option, whose type Click has checked.
@@ -64,7 +64,7 @@ OptionValue: TypeAlias = Any
 Function: TypeAlias = Callable[..., object]
 Decorator: TypeAlias = Callable[[Function], Function]
 
-#: The values of the `cluster_options` by name, which are arguments of `open_work`.
+#: The values of the `cluster_options` by name, which are arguments of `open_executor`.
 Cluster: TypeAlias = dict[str, OptionValue]
 
 #: The most minutes between checkpoints, a year: more is a typing error.
@@ -218,7 +218,7 @@ CLUSTER = [
 
 
 def cluster_options(command: Function) -> Function:
-    """Add `--scheduler` and `--workers`; the command gets both as `cluster`, for `work_of`."""
+    """Add `--scheduler` and `--workers`; the command gets both as `cluster`, for `executor_of`."""
 
     @functools.wraps(command)
     def wrapped(scheduler: str | None, workers: int | None, **options: OptionValue) -> object:
@@ -230,11 +230,11 @@ def cluster_options(command: Function) -> Function:
 
 
 @contextlib.contextmanager
-def work_of(cluster: Cluster, reporter: Reporter) -> Iterator[Work]:
+def executor_of(cluster: Cluster, reporter: Reporter) -> Iterator[Executor]:
     """Yield the `DaskCluster` that the options of `cluster` ask for, or this machine; note its dashboard."""
     # Errors of the cluster are shown as one sentence, so its own log would only repeat them with tracebacks.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with open_work(**cluster) as work:
+    with open_executor(**cluster) as work:
         if work.is_cluster:
             dask = cast("DaskCluster", work)
             dashboard = f"; dashboard {dask.dashboard}" if dask.dashboard else ""

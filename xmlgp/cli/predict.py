@@ -18,11 +18,11 @@ from xmlgp.cli.options import (
     cluster_options,
     corpus_options,
     dense_option,
+    executor_of,
     label_count,
     quiet_option,
     source_of,
     threads_option,
-    work_of,
 )
 from xmlgp.prediction.label_writer import FORMATS
 from xmlgp.prediction.predictor import OUTPUTS
@@ -131,6 +131,6 @@ def predict(
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
         reporter = reporter._replace(progress=silent)
-    with work_of(cluster, reporter) as work:
+    with executor_of(cluster, reporter) as work:
         predictions = api.predict(model, source_of(data, options), reporter=reporter, work=work, **options)
         api.write(predictions, out, output_format)

@@ -11,11 +11,11 @@ from xmlgp.cli.options import (
     analysis_options,
     cluster_options,
     dense_option,
+    executor_of,
     overwrite_option,
     reading_options,
     source_of,
     threads_option,
-    work_of,
 )
 from xmlgp.cli.settings_options import settings_options
 from xmlgp.runtime.progress import Reporter
@@ -46,6 +46,6 @@ def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **op
     A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
     --overwrite. An interrupted run in MODEL is kept.
     """
-    with work_of(cluster, reporter) as work:
+    with executor_of(cluster, reporter) as work:
         folder = api.preprocess(source_of(data, options), model, reporter=reporter, work=work, **options)
     reporter.note(f"{model}: {folder.stage}; continue with `xmlgp train` and the same data and options")

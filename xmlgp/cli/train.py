@@ -13,13 +13,13 @@ from xmlgp.cli.options import (
     checkpoint_option,
     cluster_options,
     dense_option,
+    executor_of,
     overwrite_option,
     rare_option,
     reading_options,
     source_of,
     threads_option,
     vocabulary_options,
-    work_of,
 )
 from xmlgp.cli.settings_options import settings_options
 from xmlgp.runtime.progress import Reporter
@@ -67,5 +67,5 @@ def train(data: str, model: str, cluster: Cluster, reporter: Reporter, no_resume
       xmlgp train data/bibtex models/bibtex --recipe s-LINEAR --epochs 10
     """
     check_standard_input(data, options["vocabulary"])
-    with work_of(cluster, reporter) as work:
+    with executor_of(cluster, reporter) as work:
         api.train(source_of(data, options), model, resume=not no_resume, reporter=reporter, work=work, **options)

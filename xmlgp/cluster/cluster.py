@@ -18,9 +18,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.cluster.files import StoredMatrices, array_in_file, pack, unpack
 from xmlgp.runtime.errors import ClusterError
+from xmlgp.runtime.executor import prepare_shared
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.threads import one_blas_thread, single_thread
-from xmlgp.runtime.work import opened
 from xmlgp.version import __version__
 
 __all__ = ["DaskCluster"]
@@ -92,7 +92,7 @@ class DaskCluster:
     def map(
         self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
     ) -> Generator[T, None, None]:
-        """Yield `function(shared, *block)` for every block, in order; see `Work.map`.
+        """Yield `function(shared, *block)` for every block, in order; see `Executor.map`.
 
         ClusterError is raised if the scheduler or all workers are lost, or a worker cannot use the files; an error of
         the function is raised as it is.
@@ -214,7 +214,7 @@ def _run(version: str, function: Callable[..., object], folder: Path, shared: ob
             with _shared.lock:
                 if folder not in _shared.values:
                     _shared.values.clear()
-                    _shared.values[folder] = opened(unpack(shared))
+                    _shared.values[folder] = prepare_shared(unpack(shared))
                 value = _shared.values[folder]
             return pack(function(value, *unpack(block)), folder, passing=True), None
     except OSError as error:

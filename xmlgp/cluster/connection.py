@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from xmlgp.runtime.cache_folder import folder_for_run
 from xmlgp.runtime.errors import ClusterError
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.runtime.threads import core_count
-from xmlgp.runtime.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
 
-__all__ = ["open_work"]
+__all__ = ["open_executor"]
 
 #: Seconds until a scheduler must have answered.
 CONNECT_SECONDS = 10
@@ -30,15 +30,17 @@ MALLOC = {"MALLOC_TRIM_THRESHOLD_": 1 << 27, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 
 
 @contextlib.contextmanager
-def open_work(scheduler: str | None = None, workers: int | None = None, client: Client | None = None) -> Iterator[Work]:
-    """Yield a `DaskCluster`, or `THIS_MACHINE` if no argument asks for one. Only then is Dask imported.
+def open_executor(
+    scheduler: str | None = None, workers: int | None = None, client: Client | None = None
+) -> Iterator[Executor]:
+    """Yield a `DaskCluster`, or `LOCAL_EXECUTOR` if no argument asks for one. Only then is Dask imported.
 
     The arguments are the address of a scheduler, such as `tcp://HOST:8786`; a number of worker processes to start on
     this machine, which share its cores; and a `distributed.Client`, which stays open. ClusterError is raised if Dask
     is not installed, the scheduler does not answer, the client is closed, or a worker cannot be used.
     """
     if scheduler is None and workers is None and client is None:
-        yield THIS_MACHINE
+        yield LOCAL_EXECUTOR
         return
     try:
         from xmlgp.cluster.cluster import DaskCluster

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmlgp.api.memory import check_columns, columns_of
 from xmlgp.api.points import TrainingData
 from xmlgp.api.source import DenseFeatures
-from xmlgp.cluster.connection import open_work
+from xmlgp.cluster.connection import open_executor
 from xmlgp.data.dataset import Dataset, Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.estimator import Estimator
@@ -67,7 +67,7 @@ class Classifier(Estimator):
         features = read_features(X, dense, self.feature_dtype)
         dataset = Dataset(features, read_labels(self, y, features.N))
         names = Names(columns_of(y, "label"), columns_of(X, "feature"))
-        with open_work(client=client) as work:
+        with open_executor(client=client) as work:
             return self._fit(TrainingData(dataset, REPOSITORY, names), work)
 
     def decision_function(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:

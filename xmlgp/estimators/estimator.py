@@ -23,8 +23,8 @@ from xmlgp.estimators.inputs import MatrixLike, check_feature_count, read_featur
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.models.fields import Settings
 from xmlgp.models.shared import SEED_LIMIT
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.threads import core_count, limit_threads
-from xmlgp.runtime.work import THIS_MACHINE, Work
 from xmlgp.text.names import Names
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         self.model_.save(path)
 
-    def _fit(self, points: TrainingData, work: Work = THIS_MACHINE) -> Self:
+    def _fit(self, points: TrainingData, work: Executor = LOCAL_EXECUTOR) -> Self:
         """Train on points, and return the estimator itself."""
         # An integer is the seed itself, so that commands with it train the same model.
         seed = self.random_state

@@ -16,9 +16,9 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.features.weighting import largest_magnitude, row_chunks
 from xmlgp.linear_algebra import dense, sparse
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.runtime.work import THIS_MACHINE, Work
 
 __all__ = ["truncated_svd_basis"]
 
@@ -41,7 +41,7 @@ PANEL = 256
 
 
 def truncated_svd_basis(
-    features: csr_array, size: int, seed: int, progress: Progress = silent, work: Work = THIS_MACHINE
+    features: csr_array, size: int, seed: int, progress: Progress = silent, work: Executor = LOCAL_EXECUTOR
 ) -> NDArray[np.float32]:
     """Return the top min(R, N, D) right singular vectors of weighted X, N×D, as the rows of X̃, R×D ([S] section 2.2).
 
@@ -64,7 +64,7 @@ def _shards(features: csr_array) -> list[slice]:
     return row_chunks(features, max(SHARD, SHARE * features.shape[1]))
 
 
-def _exact(shared: tuple[csr_array, float], work: Work) -> NDArray[np.float64]:
+def _exact(shared: tuple[csr_array, float], work: Executor) -> NDArray[np.float64]:
     """Return all right singular vectors, D×D, the eigenvectors of XᵀX."""
     features, _ = shared
     gram = np.zeros((features.shape[1],) * 2)
@@ -84,7 +84,7 @@ def _gram(shared: tuple[csr_array, float], rows: slice) -> NDArray[np.float64]:
 
 
 def _randomised(
-    shared: tuple[csr_array, float], size: int, seed: int, progress: Progress, work: Work
+    shared: tuple[csr_array, float], size: int, seed: int, progress: Progress, work: Executor
 ) -> NDArray[np.float32]:
     """Return at least `size` approximate right singular vectors, by powers of XᵀX."""
     import scipy.linalg

@@ -26,8 +26,8 @@ from xmlgp.features.weighting import (
 )
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.work import THIS_MACHINE, Work
 
 __all__ = ["Preprocessed", "check_magnitudes", "find_inducing_inputs", "standardise_features", "weight_features"]
 
@@ -95,13 +95,13 @@ class Preprocessed(NamedTuple):
         """Whether anything is subtracted from features, so that coordinates are dense."""
         return self.center is not None and bool(np.any(self.center))
 
-    def weigh(self, features: Features, work: Work = THIS_MACHINE) -> Features:
+    def weigh(self, features: Features, work: Executor = LOCAL_EXECUTOR) -> Features:
         """Return weighted features, N×D; see `xmlgp.features.weighting.weigh`."""
         return features.with_sparse(weigh(features.sparse, self.weighting, work))
 
 
 def weight_features(
-    features: Features, settings: Any, progress: Progress = silent, work: Work = THIS_MACHINE
+    features: Features, settings: Any, progress: Progress = silent, work: Executor = LOCAL_EXECUTOR
 ) -> Preprocessed:
     """Return the feature weights for the setting `weighting`; see `Model.preprocess`.
 
@@ -116,7 +116,7 @@ def weight_features(
 
 
 def find_inducing_inputs(
-    features: Features, settings: Any, progress: Progress = silent, work: Work = THIS_MACHINE
+    features: Features, settings: Any, progress: Progress = silent, work: Executor = LOCAL_EXECUTOR
 ) -> Preprocessed:
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 

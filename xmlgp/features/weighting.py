@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.blocks import row_blocks
-from xmlgp.runtime.work import THIS_MACHINE, Work
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 
 __all__ = [
     "IDF_WEIGHTINGS",
@@ -83,7 +83,7 @@ def inverse_frequencies(name: str, N: int, counts: NDArray[np.int64]) -> NDArray
     return np.sqrt(idf) if name == "root-idf" else idf
 
 
-def weigh(features: csr_array, weighting: Weighting, work: Work = THIS_MACHINE) -> csr_array:
+def weigh(features: csr_array, weighting: Weighting, work: Executor = LOCAL_EXECUTOR) -> csr_array:
     """Return weighted features, N×D.
 
     They are float32, with the index arrays of `features`, and its elements if nothing changes. Scaled features are

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from xmlgp.data.dataset import Dataset, Features
     from xmlgp.features.pipeline import Preprocessed
     from xmlgp.prediction.predictor import Predictor
+    from xmlgp.runtime.executor import Executor
     from xmlgp.runtime.progress import Progress
-    from xmlgp.runtime.work import Work
     from xmlgp.training.checkpoints import CheckpointWriter
     from xmlgp.training.trained import Trained
 
@@ -102,7 +102,7 @@ class Model:
     #: `(settings, preprocessed, parameters, points)` → the preprocessing and the parameters of a model that new points
     #: (`Dataset`) have joined without training; None if they cannot.
     join: Callable[..., tuple[Preprocessed, dict[str, NDArray[Any]]] | None] = _none
-    #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
+    #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `LocalExecutor`.
     on_cluster: bool = False
 
     @property
@@ -118,7 +118,7 @@ class Model:
                 "its defaults"
             )
 
-    def work_options(self, work: Work) -> dict[str, Work]:
+    def executor_options(self, work: Executor) -> dict[str, Executor]:
         """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.
 
         A SettingsError is raised if a cluster is given to a model that cannot use it.

@@ -9,7 +9,7 @@ import numpy as np
 from xmlgp.api.evaluate import rank_labels
 from xmlgp.api.points import FilePath, is_path
 from xmlgp.api.source import Labels, Points, Source
-from xmlgp.api.trained_model import TrainedModel, describe, opened
+from xmlgp.api.trained_model import TrainedModel, as_trained_model, describe
 from xmlgp.data.files import check_outputs, locate, open_output
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runtime.errors import SettingsError, UsageError
@@ -50,7 +50,7 @@ def report(
         raise UsageError("The third argument is the path of the page; give labels as labels=….")
     source = Source.of(data, labels)
     source.check()
-    model = opened(model)
+    model = as_trained_model(model)
     if out is not None:
         check_outputs([out], [model.folder and model.folder.path, *source.inputs])
     N, D, K = (model.data[letter] for letter in "NDK")

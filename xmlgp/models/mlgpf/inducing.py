@@ -23,7 +23,7 @@ from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_e
 from xmlgp.models.mlgpf.initial import initial_bias, newton_start, random_rows
 from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters
 from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.runtime.work import Work
+from xmlgp.runtime.executor import Executor
 from xmlgp.training.minibatches import ChoosePairs, sample_negatives
 
 __all__ = ["InducingMethod"]
@@ -48,7 +48,7 @@ class InducingMethod(MLGPFMethod):
         self.latent = Inducing(kernel, self.posterior, settings.inducing_fixed)
         self.quadrature = Quadrature(settings.nodes)
 
-    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 

@@ -18,8 +18,8 @@ from xmlgp.gp.weight_space import WeightSpacePrediction
 from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.label_texts import TextWords
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.work import THIS_MACHINE, Work
 from xmlgp.training.minibatches import ChoosePairs
 
 __all__ = ["MLGPFMethod", "Parameters", "Problem", "load_method"]
@@ -39,7 +39,7 @@ class Problem(NamedTuple):
     labels: csr_array
     preprocessed: Preprocessed
     coordinates: Inputs
-    work: Work = THIS_MACHINE
+    work: Executor = LOCAL_EXECUTOR
     progress: Progress = silent
     label_texts: TextWords | None = None
 
@@ -53,7 +53,7 @@ class MLGPFMethod(Protocol):
 
     settings: MLGPFSettings
 
-    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
     def pairs(self, labels: csr_array) -> ChoosePairs:

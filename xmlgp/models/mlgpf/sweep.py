@@ -163,7 +163,7 @@ class _ShortlistTask(NamedTuple):
     length: int
     nearby: PointIndex | None
 
-    def opened(self) -> tuple[_ShortlistTask, Utilities]:
+    def prepare_shared(self) -> tuple[_ShortlistTask, Utilities]:
         return self, linear_utilities(self.factors.loadings, self.factors.bias, self.weights)
 
 

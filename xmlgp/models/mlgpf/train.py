@@ -18,8 +18,8 @@ from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.mlgpf.stochastic import Stochastic, training_rate
 from xmlgp.models.mlgpf.sweep import Sweep, SweepData, sweep_count
 from xmlgp.neighbours.label_texts import TextWords
+from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.work import THIS_MACHINE, Work
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import EpochHook, Loop, TrainingDiverged
@@ -100,7 +100,7 @@ def train(
     settings: MLGPFSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-    work: Work = THIS_MACHINE,
+    work: Executor = LOCAL_EXECUTOR,
     label_texts: tuple[csr_array, NDArray[np.int32]] | None = None,
 ) -> Trained:
     """Train MLGPF as its settings say; see `Model.train`.

@@ -28,7 +28,7 @@ from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.models.mlgpf.initial import initial_bias, random_rows
 from xmlgp.models.mlgpf.method import MLGPFMethod, Parameters
 from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.runtime.work import Work
+from xmlgp.runtime.executor import Executor
 from xmlgp.training.minibatches import ChoosePairs, LabelSampler
 
 __all__ = ["WeightSpaceMethod"]
@@ -52,7 +52,7 @@ class WeightSpaceMethod(MLGPFMethod):
         self.settings = settings
         self.quadrature = Quadrature(settings.nodes)
 
-    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh(features, work), None, self.settings.dtype, sparse=True)
 
