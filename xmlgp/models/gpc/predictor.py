@@ -14,8 +14,8 @@ from xmlgp.gp.likelihood import Moments
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.models.gpc.model import PARAMETER_NAMES, POSTERIOR, Predictive
 from xmlgp.models.gpc.settings import GPCSettings
-from xmlgp.prediction.logistic import logistic_std
 from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.score_std import score_std
 
 __all__ = ["GPCPredictor"]
 
@@ -69,7 +69,7 @@ class GPCPredictor(Predictor):
 
     def std(self, points: Moments, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        return np.take_along_axis(logistic_std(*points, output, self._nodes), labels, axis=1)
+        return np.take_along_axis(score_std(*points, output, self._nodes), labels, axis=1)
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the memory that scoring takes per point; see `Predictor`."""

@@ -27,9 +27,9 @@ from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextTerm
 from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm, labels_of_rows, united
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.contributions import Contributions
-from xmlgp.prediction.logistic import logistic_std
 from xmlgp.prediction.parts import for_parts
 from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.score_std import score_std
 from xmlgp.prediction.terms import Pairs, Prepared, Utilities
 from xmlgp.prediction.top_k import best_of_blocks
 from xmlgp.runtime.errors import SettingsError
@@ -165,7 +165,7 @@ class MLGPFPredictor(Predictor):
 
     def std(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        return logistic_std(*self._utilities.moments(points, labels), output, self.nodes)
+        return score_std(*self._utilities.moments(points, labels), output, self.nodes)
 
     def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
         """Return the labels of the nearest training points and the most frequent ones; see `Predictor`.
