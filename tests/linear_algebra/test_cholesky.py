@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.gp.reference import DETERMINISTIC
 from tests.grids import each_value
-from xmlgp.linear_algebra.cholesky import JITTERS, factor_of, factorise, inverse_lower, solve_factorised
+from xmlgp.linear_algebra.cholesky import JITTERS, factorise, inverse_lower, solve_with_factor, try_cholesky
 from xmlgp.runtime.errors import NumericalError
 
 
@@ -90,7 +90,7 @@ def test_inverse_of_a_triangular_matrix_agrees_with_numpy(size, dtype):
 def test_matrix_without_factor_is_reported(invalid):
     matrix = random_matrix(5, np.float64)
     matrix[3, 3] = invalid
-    assert factor_of(matrix) is None
+    assert try_cholesky(matrix) is None
 
 
 @each_value(size=[1, 2, 7, 130], dtype=[np.float32, np.float64])
@@ -101,14 +101,14 @@ def test_solutions_and_samples_agree_with_numpy(size, dtype):
     factor = np.linalg.cholesky(matrix.astype(float))
     work = matrix.copy()
     work[np.triu_indices(size, 1)] = np.nan
-    found = factor_of(work)
+    found = try_cholesky(work)
     np.testing.assert_allclose(found, factor, rtol=tolerance, atol=tolerance)
     factor_before, right_before = found.copy(), right.copy()
-    result = solve_factorised(found, right)
+    result = solve_with_factor(found, right)
     assert result.dtype == dtype
     expected = np.linalg.solve(matrix.astype(float), right)
     np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
-    sample = solve_factorised(found, right, noise)
+    sample = solve_with_factor(found, right, noise)
     np.testing.assert_allclose(sample, expected + np.linalg.solve(factor.T, noise), rtol=tolerance, atol=tolerance)
     # The factor and the right-hand side are unchanged.
     np.testing.assert_array_equal(found, factor_before)

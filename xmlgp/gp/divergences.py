@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.linear_algebra.cholesky import Factorised
+from xmlgp.linear_algebra.cholesky import Factorisation
 
 __all__ = ["diagonal_kl", "gauss_kl", "whitened_kl"]
 
@@ -40,12 +40,12 @@ def diagonal_kl(
     mean: NDArray[np.floating],
     K_mean: NDArray[np.floating],
     diagonals: NDArray[np.floating],
-    factorised: Sequence[Factorised],
+    factorised: Sequence[Factorisation],
 ) -> np.floating:
     """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p, one for each p or one for all ([S] (22)).
 
-    With C_p = K + Σ_p, each `Factorised`, it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|]. μ and K μ
-    are M×P, the diagonals P×M or 1×M.
+    It is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|], given the factorisations of C_p = K + Σ_p. μ and
+    K μ are M×P, the diagonals P×M or 1×M.
     """
     kl: np.floating = 0.5 * np.vdot(mean, K_mean)
     copies = mean.shape[1] // len(diagonals)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests.grids import each_value
 from tests.models.bmlpl.reference import random_quadratic, z_score
-from xmlgp.linear_algebra.cholesky import factor_of
+from xmlgp.linear_algebra.cholesky import try_cholesky
 from xmlgp.models.bmlpl import least_squares as module
 from xmlgp.models.bmlpl.least_squares import Design, cg_sample, cg_solve, cholesky_solve
 from xmlgp.runtime import threads
@@ -107,13 +107,13 @@ def test_second_signal_interrupts_between_topics(monkeypatch):
             # Two signals of the same kind could be merged while the main thread is busy.
             for number in (signal.SIGTERM, signal.SIGINT):
                 os.kill(os.getpid(), number)
-        return factor_of(matrix)
+        return try_cholesky(matrix)
 
     def work():
         with handle_signals(), defer_signals():
             cholesky_solve(problem.system, twice_kappa(problem), problem.weights)
 
-    monkeypatch.setattr(module, "factor_of", factorise)
+    monkeypatch.setattr(module, "try_cholesky", factorise)
     monkeypatch.setattr(module, "ELEMENTS_AT_ONCE", 1)
     with pytest.raises(Interrupted):
         work()

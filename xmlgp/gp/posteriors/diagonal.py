@@ -11,7 +11,7 @@ from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import Parameters, bounded_exp, checked_log, is_inside
 from xmlgp.linear_algebra import dense
-from xmlgp.linear_algebra.cholesky import Factorised, factorise
+from xmlgp.linear_algebra.cholesky import Factorisation, factorise
 from xmlgp.linear_algebra.dense import GRAIN
 from xmlgp.runtime.threads import parallel_for, run_parallel, split_range
 
@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
 
     mean: NDArray[np.floating]
     diagonals: NDArray[np.floating]
-    factorised: list[Factorised]
+    factorised: list[Factorisation]
 
 
 class Tape(NamedTuple):
@@ -74,7 +74,7 @@ class _DiagonalPosterior:
         if self.is_shared:
             diagonals = diagonals[None]
 
-        def factorise_sum(p: int) -> Factorised:
+        def factorise_sum(p: int) -> Factorisation:
             C = K_Z.copy()
             C[np.diag_indices_from(C)] += diagonals[p]
             return factorise(C, "K_Z + Σ" if self.is_shared else f"K_Z + Σ of latent function {p}")

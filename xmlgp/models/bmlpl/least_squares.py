@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.cholesky import factor_of, solve_factorised
+from xmlgp.linear_algebra.cholesky import solve_with_factor, try_cholesky
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.bmlpl.activations import polya_gamma_means
 from xmlgp.runtime.errors import NumericalError
@@ -210,10 +210,10 @@ def cholesky_solve(
     def solve_topic(t: int) -> None:
         matrix = np.zeros((len(weights), len(weights)))
         _fill_normal_matrix(rows, columns, system.omega[:, t], system.precisions, matrix)
-        factor = factor_of(matrix)
+        factor = try_cholesky(matrix)
         if factor is None:
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
-        weights[:, t] = solve_factorised(factor, right[:, t], noise[t])
+        weights[:, t] = solve_with_factor(factor, right[:, t], noise[t])
 
     T = right.shape[1]
     topics_at_once = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
