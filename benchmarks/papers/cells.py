@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from xmlgp.data.catalogue import Entry
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.files import locate
-from xmlgp.data.formats import LIBSVM, fitted, read_dataset
+from xmlgp.data.formats import LIBSVM, fit_to_model, read_dataset
 from xmlgp.data.repository_format import MAX_HEADER_BYTES
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
@@ -294,4 +294,4 @@ def _read_data(cell: Cell) -> tuple[Dataset, Dataset]:
         return data.rows(train), data.rows(test)
     test, form = read_dataset(locate(cell.folder, "test"))
     # A libsvm file has only as many features as occur in it.
-    return data, fitted(test, data.D, 1, cell.dataset) if form == LIBSVM else test
+    return data, fit_to_model(test, data.D, 1, cell.dataset) if form == LIBSVM else test

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from xmlgp.data import lines
-from xmlgp.data.formats import fitted
+from xmlgp.data.formats import fit_to_model
 from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError
@@ -90,10 +90,10 @@ def test_labels():
 
 def test_points_are_fitted_to_the_features_of_a_model():
     dataset = read(b"1 1:1 3:3\n-1 2:2\n")
-    fewer, more = fitted(dataset, 2, 1, "x"), fitted(dataset, 5, 1, "x")
+    fewer, more = fit_to_model(dataset, 2, 1, "x"), fit_to_model(dataset, 5, 1, "x")
     assert_equal(fewer, [[1, 0], [0, 2]], [True, False])
     assert_equal(more, [[1, 0, 3, 0, 0], [0, 2, 0, 0, 0]], [True, False])
-    assert_equal(fitted(dataset, 0, 1, "x"), np.empty((2, 0)), [True, False])
+    assert_equal(fit_to_model(dataset, 0, 1, "x"), np.empty((2, 0)), [True, False])
 
 
 #: A malformed line, and a part of the message.
@@ -176,7 +176,7 @@ def test_is_libsvm():
 def read_several(content, *expected_notes, several=None):
     """Return the features and labels of points with several labels, and check what is noted."""
     notes = []
-    dataset, found = read_points(LineReader(io.BytesIO(content), "x"), several=several, note=notes.append)
+    dataset, found = read_points(LineReader(io.BytesIO(content), "x"), multilabel=several, note=notes.append)
     assert found
     assert notes == [f"x: {note}" for note in expected_notes]
     assert (dataset.features.sparse.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
@@ -224,7 +224,7 @@ def test_one_label_a_line_is_a_number_where_that_is_known():
     X, y = read_several(b"1 1:1\n0 2:1\n", FROM_1, several=True)
     assert y.tolist() == [[False, True], [True, False]]
     with pytest.raises(DataFormatError, match="^x:1: a line needs one label"):
-        read_points(LineReader(io.BytesIO(b"1,2 1:1\n"), "x"), several=False)
+        read_points(LineReader(io.BytesIO(b"1,2 1:1\n"), "x"), multilabel=False)
 
 
 @pytest.mark.parametrize(

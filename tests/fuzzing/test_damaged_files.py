@@ -9,7 +9,7 @@ from tests.fuzzing.data_files import points_of
 from tests.fuzzing.mangling import mangled
 from tests.fuzzing.strict_readers import Malformed, read_data
 from tests.text.corpora import documents_of
-from xmlgp.data.formats import FREE_COLUMNS, REPOSITORY, read_dataset
+from xmlgp.data.formats import COLUMNS_ALWAYS_ALLOWED, REPOSITORY, read_dataset
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.text.characters import normalized_name
 
@@ -70,7 +70,7 @@ def test_damaged_rows(tmp_path_factory, content):
         # What is libsvm's format or something else is not of this reader.
         assert found is None or found[1] != REPOSITORY
         return
-    if max(expected[1:3]) > FREE_COLUMNS:
+    if max(expected[1:3]) > COLUMNS_ALWAYS_ALLOWED:
         # Which these few values do not fill.
         assert found is None
         return

@@ -17,7 +17,7 @@ from xmlgp.api.points import FilePath, LabelledPoints, is_matrix, is_path, title
 from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source
 from xmlgp.api.trained_model import TrainedModel, load
-from xmlgp.api.true_labels import Purpose, are_numbers, true_labels
+from xmlgp.api.true_labels import is_table_of_numbers, true_labels
 from xmlgp.data.dataset import as_csr, widened
 from xmlgp.data.files import open_input
 from xmlgp.data.label_pairs import read_pairs
@@ -89,7 +89,7 @@ def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFact
         data = train.data
         return TrainingFacts(train.names, (data["N"], data["D"], data["K"]), train.label_counts)
     source = train if isinstance(train, Source) else replace(test, data=train, labels=None, dense=None)
-    points = true_labels(source, Purpose("train", lambda: None, None), reporter)
+    points = true_labels(source, "train", reporter)
     N, K = points.labels.shape
     return TrainingFacts(Names(points.names), (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
 
@@ -104,8 +104,8 @@ def matched(
     """
     listed = [_named_scores(scores, reporter) for scores in predictions]
     columns = facts.names.vectorizer.columns if facts.names.vectorizer else None
-    several = any(one.scores.K > 1 for one in listed)
-    true = true_labels(test, Purpose("test", lambda: columns, several), reporter)
+    multilabel = any(one.scores.K > 1 for one in listed)
+    true = true_labels(test, "test", reporter, columns, multilabel)
     data = title_of(test.data, "the data")
     found = []
     for given, scores in zip(predictions, listed, strict=True):
@@ -139,7 +139,7 @@ def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
         return listed._replace(ids=None) if listed.ids == counted_points else listed
     if isinstance(scores, TrainedModel) or hasattr(scores, "predict"):
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
-    if not are_numbers(scores):
+    if not is_table_of_numbers(scores):
         return scores_of_records(scores)
     return NamedScores(_scores_in_matrix(scores, "the table of scores"), columns_of(scores, "label"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
 from xmlgp.data.dataset import Dataset, check_sizes
-from xmlgp.data.formats import MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
+from xmlgp.data.formats import MULTILABEL, REPOSITORY, fit_to_model, read_blocks, read_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter
@@ -35,10 +35,10 @@ class RowsFile:
         SettingsError if the points have fewer features or labels than the model, or if names are missing or others than
         those of the model.
         """
-        several = model.K > 1 if model.K else None
-        dataset, data_format = read_rows(self.lines, self._progress, several, self._note)
+        multilabel = model.K > 1 if model.K else None
+        dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note)
         if model.K and data_format != REPOSITORY:  # which alone declares its sizes
-            dataset = fitted(dataset, max(model.D, dataset.D), model.K, self.path)
+            dataset = fit_to_model(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
         if not model.K:
             return TrainingData(dataset, data_format, beside)
@@ -60,9 +60,9 @@ class RowsFile:
         self._check_names(self._names_beside(header.D, header.K), model.names)
         return PointStream(header, _numbered(blocks), waits=self.lines.waits)
 
-    def labels(self, several: bool | None) -> LabelledPoints:
-        """Return the labels of the points."""
-        dataset, data_format = read_rows(self.lines, self._progress, several, self._note)
+    def labels(self, multilabel: bool | None) -> LabelledPoints:
+        """Return the labels of the points; `multilabel` is that of `read_rows`."""
+        dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note)
         names = self._names_beside(None, dataset.K).labels
         return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,52 +18,61 @@ from xmlgp.runtime.progress import Reporter
 from xmlgp.text.documents import Columns
 from xmlgp.text.labels import label_matrix
 
-__all__ = ["Purpose", "are_numbers", "scores_first", "true_labels"]
+__all__ = ["is_table_of_numbers", "true_labels"]
 
 
-class Purpose(NamedTuple):
-    """What the labels of a file are read for.
+def true_labels(
+    source: Source, part: str, reporter: Reporter, columns: Columns | None = None, multilabel: bool | None = None
+) -> LabelledPoints:
+    """Return the true labels of points, which a source has as a file, a data set, a matrix or lists of names.
 
-    `part` is the part of a folder that has them, and `columns` returns the usual columns of a corpus.
-    `several` says whether rows in libsvm format have several labels, None if only the file knows.
+    The labels of a corpus and of lists are sorted by name.
+
+    Parameters
+    ----------
+    source : Source
+    part : "train" or "test"
+        The part of a data folder whose labels are read.
+    reporter : Reporter
+    columns : Columns, optional
+        The columns of a corpus that a model was trained on, used unless the source says which to read.
+    multilabel : bool, optional
+        Whether rows in libsvm format have several labels. Default: inferred from the file.
+
+    Raises
+    ------
+    SettingsError
+        If the labels in memory are scores, predictions, or numbers in one dimension.
     """
-
-    part: str
-    columns: Callable[[], Columns | None]
-    several: bool | None
-
-
-def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
-    """Return the labels of a file, a data set, a matrix or lists of names; labels of a corpus are sorted by name."""
     data: Any = source.data
     if is_path(data):
-        with source.labelled_file(purpose.part, reporter) as points:
+        with source.labelled_file(part, reporter) as points:
             if isinstance(points, Corpus):
-                return points.labels(purpose.columns())
-            return points.labels(purpose.several)
+                return points.labels(columns)
+            return points.labels(multilabel)
     names = data.names.labels if isinstance(data, TrainingData) else None
     dataset = data.dataset if isinstance(data, TrainingData) else data
     if isinstance(dataset, Dataset):
         return LabelledPoints(dataset.labels, names, None, dataset.D)
-    if are_numbers(data):
-        # Fractions are scores.
+    if is_table_of_numbers(data):
+        # Fractions cannot be labels, so the arguments are probably swapped.
         if (as_matrix(data, float).data % 1).any():
-            raise scores_first()
+            raise _scores_as_labels()
         return LabelledPoints(labels_in_memory(data, np.shape(data)[0]), columns_of(data, "label"))
-    # Dictionaries, and lists of tuples of a name and a number, are predictions.
+    # Predictions are dictionaries, or lists of tuples of a name and a score.
     if any(isinstance(row, dict) or (isinstance(row, list) and row and isinstance(row[0], tuple)) for row in data):
-        raise scores_first()
+        raise _scores_as_labels()
     names, matrix = label_matrix(data)
     return LabelledPoints(matrix, names)
 
 
-def scores_first() -> SettingsError:
-    """Return the error for scores given in the place of true labels."""
+def _scores_as_labels() -> SettingsError:
+    """Return the error for scores that were passed as true labels."""
     return SettingsError("the true labels are scores or predictions; the scores come first: evaluate(scores, labels)")
 
 
-def are_numbers(rows: Iterable[Any]) -> bool:
-    """Return whether rows are a table of numbers, not of names; SettingsError if a row is itself a number."""
+def is_table_of_numbers(rows: Iterable[Any]) -> bool:
+    """Return whether rows are a table of numbers, not lists of names; SettingsError if a row is a single number."""
     if is_matrix(rows):
         return True
     if any(isinstance(row, Number) for row in rows):

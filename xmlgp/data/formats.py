@@ -1,4 +1,4 @@
-"""Read data files of any format, which the first line determines, not the name of the file."""
+"""Read data files in the repository's or libsvm's format; the first line determines the format, not the file name."""
 
 import os
 import re
@@ -15,28 +15,28 @@ from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
-__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_rows"]
+__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fit_to_model", "is_rows", "read_blocks", "read_dataset", "read_rows"]
 
-#: Features or labels that rows may have however few values there are. Beyond it, as many values are needed: arrays with
-#: an element for each column would otherwise be as large as one number in a small file says.
-FREE_COLUMNS = 1 << 24
+#: The number of features, or of labels, that a file of any size may have. A larger number needs as many stored values;
+#: otherwise a single index in a small file could exhaust memory, because some arrays have an element for each column.
+COLUMNS_ALWAYS_ALLOWED = 1 << 24
 
-#: The first line of features or labels alone.
-TWO = re.compile(rb"\s*\d+\s+\d+\s*")
+#: The first line of a file of features alone or labels alone, `N D` or `N K`.
+TWO_NUMBERS = re.compile(rb"\s*\d+\s+\d+\s*")
 
-#: Names of the formats, as in the catalogue; libsvm's with several labels a point is a third.
+#: Names of the formats, as in the catalogue. Files in libsvm format with two classes and multi-label ones differ.
 REPOSITORY = "repository"
 LIBSVM = "libsvm"
 MULTILABEL = "multi-label libsvm"
 
 
 def is_rows(line: bytes, strict: bool = False) -> bool:
-    """Return whether a file has rows of numbers, not text, by its first line.
+    """Return whether the first line of a file starts rows of numbers, not text.
 
-    A line that may be text as well, such as `10:30`, is text if `strict`.
+    An ambiguous line, such as `10:30`, counts as text if `strict`.
     """
-    # Two numbers are the first line of features or labels alone, which gets an error.
-    return bool(HEADER.fullmatch(line) or (not strict and TWO.fullmatch(line))) or is_libsvm(line, strict)
+    # The readers refuse files of features alone or labels alone with a better error than those of text.
+    return bool(HEADER.fullmatch(line) or (not strict and TWO_NUMBERS.fullmatch(line))) or is_libsvm(line, strict)
 
 
 def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> tuple[Dataset, str]:
@@ -56,7 +56,7 @@ def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> t
     Raises
     ------
     DataFormatError
-        If the file is malformed; it names the line.
+        If the file is malformed. The message has the line number.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
@@ -64,15 +64,19 @@ def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> t
 
 
 def read_rows(
-    reader: LineReader, progress: Progress = silent, several: bool | None = None, note: Callable[[str], object] = ignore
+    reader: LineReader,
+    progress: Progress = silent,
+    multilabel: bool | None = None,
+    note: Callable[[str], object] = ignore,
 ) -> tuple[Dataset, str]:
-    """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does.
+    """Read all points of an open file (`LineReader` at the first line); returns and errors are those of `read_dataset`.
 
-    `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
+    `multilabel` says whether a file in libsvm format has several labels a point; None infers it from the file. `note`
+    gets the assumptions about that format, one sentence each.
     """
     if is_libsvm(reader.peek_line(), strict=False):
-        dataset, several = libsvm_format.read_points(reader, progress, several, note)
-        data_format = MULTILABEL if several else LIBSVM
+        dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note)
+        data_format = MULTILABEL if multilabel else LIBSVM
     else:
         dataset = repository_format.read_points(reader, progress)
         data_format = REPOSITORY
@@ -82,9 +86,9 @@ def read_rows(
 
 
 def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
-    """Raise DataFormatError if there are far more columns than values."""
+    """Raise DataFormatError if a file claims far more columns than it has values; `noun` names the columns."""
     columns = matrix.shape[1]
-    if columns > max(FREE_COLUMNS, matrix.nnz):
+    if columns > max(COLUMNS_ALWAYS_ALLOWED, matrix.nnz):
         reason = f"there are {columns} {noun} for {matrix.nnz} values; number the {noun} that occur, without gaps"
         raise DataFormatError(path, 1, reason)
 
@@ -92,24 +96,24 @@ def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
 def read_blocks(
     reader: LineReader, D: int, K: int = 1, labelled: bool = True, note: Callable[[str], object] = ignore
 ) -> tuple[Header, Iterator[Dataset]]:
-    """Return the `Header` of an open file for a model of D features and K labels, and its points in blocks.
+    """Return the `Header` of an open file, and an iterator over its points in blocks, for a model of D and K.
 
-    A file in libsvm format, one block, does not declare its sizes, so its points are `fitted`; unless they are
-    `labelled`, they have no labels for a model of several. DataFormatError, which iteration may also raise, names the
-    line of an error.
+    A file in libsvm format is one block. It does not declare D and K, so its points get those of the model
+    (`fit_to_model`). If `labelled` is false, its labels are not read for a model with several labels. DataFormatError,
+    which iteration may also raise, has the line number.
     """
     if not is_libsvm(reader.peek_line(), strict=False):
         return repository_format.read_blocks(reader)
     labelled = labelled or K == 1
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
-    dataset = fitted(dataset, D, K if labelled else 0, reader.path, note)
+    dataset = fit_to_model(dataset, D, K if labelled else 0, reader.path, note)
     return Header(*dataset.shape), iter([dataset])
 
 
-def fitted(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:
-    """Return points of a file in libsvm format with the D features of a model, and at least its K labels.
+def fit_to_model(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:
+    """Return points of a file in libsvm format with exactly the D features of a model, and at least its K labels.
 
-    Features beyond those, which no training point had, are ignored with a note.
+    Features from D on, which no training point had, are dropped with a note.
     """
     if dataset.D > D:
         note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")

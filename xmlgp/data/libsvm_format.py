@@ -51,13 +51,13 @@ def is_libsvm(line: bytes, strict: bool = True) -> bool:
 def read_points(
     reader: LineReader,
     progress: Progress = silent,
-    several: bool | None = None,
+    multilabel: bool | None = None,
     note: Callable[[str], object] = ignore,
     labelled: bool = True,
 ) -> tuple[Dataset, bool]:
     """Read a whole data file from a `LineReader` at its first line; DataFormatError names the line of an error.
 
-    Return the `Dataset` and whether it has several labels a point; `several` says so, or None to let the file tell.
+    Return the `Dataset` and whether it is multi-label. `multilabel` prescribes this; None infers it from the file.
     Points of two classes have K = 1 label, which those labelled +1 or 1 have. The highest index is the number of
     features, and feature 1 of the file is feature 0. With several labels, the highest label determines K, and `note`
     gets the assumptions. Unless they are to be `labelled`, K is 0, and labels may be any numbers.
@@ -78,7 +78,7 @@ def read_points(
         raise DataFormatError(reader.path, line, "the file has no points")
     labels, features, lines, _ = zip(*blocks, strict=True)
     rows = ScannedRows(stack_rows(labels), stack_rows(features), np.concatenate(lines), None)
-    if several or (several is None and (np.diff(rows.labels.indptr) > 1).any()):
+    if multilabel or (multilabel is None and (np.diff(rows.labels.indptr) > 1).any()):
         return _of_several_labels(rows, reader.path, note, labelled), True
     return _of_two_classes(rows, reader.path), False
 
