@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.gp.parameters import IndexedRows
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["OPTIMISERS", "AdaDelta", "AdaGrad", "Adam", "falling_rate"]
 
-#: Number of elements of an array that are updated at a time, which stay in a core's cache.
-BLOCK = 1 << 14
+#: Number of elements of an array that a thread updates at a time.
+BLOCK = 1 << 17
 
 #: Gradients are clipped to this absolute value: squares of larger ones overflow in single precision, so that the
 #: parameter would not move.
@@ -25,6 +26,12 @@ LARGEST_GRADIENT = 1e18
 
 #: Least root mean square of a parameter with relative steps: one that is zero moves, too.
 LEAST_UNIT = 1e-3
+
+
+@compiled
+def _clip(gradient: float, limit: float) -> float:
+    """Return a number clipped to ±limit, and NaN as it is, because the training loop has to see it."""
+    return limit if gradient > limit else -limit if gradient < -limit else gradient
 
 
 class _Optimiser:
@@ -76,8 +83,10 @@ class _Optimiser:
             chosen = rows if indices is None else indices[rows]
             # Views of slices, copies of indexed rows.
             values = [array[chosen] for array in arrays]
-            clipped = gradients[rows].clip(-LARGEST_GRADIENT, LARGEST_GRADIENT)
-            self._update(rate, clipped.astype(arrays[0].dtype, copy=False), *values)
+            dtype = arrays[0].dtype
+            chosen_gradients = gradients[rows].astype(dtype, copy=False)
+            scalars = tuple(map(dtype.type, self._scalars(rate)))
+            self._update(chosen_gradients.ravel(), *(value.reshape(-1) for value in values), *scalars)
             if indices is not None:
                 for array, updated in zip(arrays, values, strict=True):
                     array[chosen] = updated
@@ -85,9 +94,13 @@ class _Optimiser:
         row_count = max(1, BLOCK // max(1, gradients[:1].size))
         run_parallel(partial(update, rows) for rows in row_blocks(len(gradients), row_count))
 
-    def _update(self, rate: float, g: NDArray[Any], value: NDArray[Any], *statistics: NDArray[Any]) -> None:
-        """Update values and their statistics in place, given the gradients g."""
+    def _scalars(self, rate: float) -> tuple[float, ...]:
+        """Return the numbers that an update needs, given the learning rate."""
         raise NotImplementedError
+
+    #: Updates values and their statistics in place, given the gradients g, all one-dimensional, and the scalars.
+    #: Compiled, because NumPy makes ten passes where this makes one: a step takes a third of the time.
+    _update: ClassVar[Callable[..., None]]
 
 
 class Adam(_Optimiser):
@@ -99,14 +112,31 @@ class Adam(_Optimiser):
     decay_square = 0.999
     epsilon = 1e-8
 
-    def _update(self, rate: float, g: NDArray[Any], value: NDArray[Any], *statistics: NDArray[Any]) -> None:
-        mean, square = statistics
-        mean += (1 - self.decay_mean) * (g - mean)
-        square += (1 - self.decay_square) * (g * g - square)
+    def _scalars(self, rate: float) -> tuple[float, ...]:
         # The corrections of both averages for their zero start are folded into the rate and epsilon.
         correction = math.sqrt(1 - self.decay_square**self.step_count)
         rate *= correction / (1 - self.decay_mean**self.step_count)
-        value += rate * mean / (np.sqrt(square) + self.epsilon * correction)
+        return rate, self.epsilon * correction, self.decay_mean, self.decay_square
+
+    @staticmethod
+    @compiled
+    def _update(  # noqa: PLR0913, which are arrays and numbers of one loop
+        gradient: NDArray[Any],
+        value: NDArray[Any],
+        mean: NDArray[Any],
+        square: NDArray[Any],
+        rate: float,
+        epsilon: float,
+        decay_mean: float,
+        decay_square: float,
+    ) -> None:
+        one = value.dtype.type(1)
+        limit = value.dtype.type(LARGEST_GRADIENT)
+        for k in range(len(gradient)):
+            g = _clip(gradient[k], limit)
+            mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
+            square[k] = decay_square * square[k] + (one - decay_square) * g * g
+            value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
 
 
 class AdaGrad(_Optimiser):
@@ -119,10 +149,17 @@ class AdaGrad(_Optimiser):
     default_rate = 0.1
     epsilon = 1e-8
 
-    def _update(self, rate: float, g: NDArray[Any], value: NDArray[Any], *statistics: NDArray[Any]) -> None:
-        (square,) = statistics
-        square += g * g
-        value += rate * g / (np.sqrt(square) + self.epsilon)
+    def _scalars(self, rate: float) -> tuple[float, ...]:
+        return rate, self.epsilon
+
+    @staticmethod
+    @compiled
+    def _update(gradient: NDArray[Any], value: NDArray[Any], square: NDArray[Any], rate: float, epsilon: float) -> None:
+        limit = value.dtype.type(LARGEST_GRADIENT)
+        for k in range(len(gradient)):
+            g = _clip(gradient[k], limit)
+            square[k] += g * g
+            value[k] += rate * g / (np.sqrt(square[k]) + epsilon)
 
 
 class AdaDelta(_Optimiser):
@@ -137,12 +174,28 @@ class AdaDelta(_Optimiser):
         # Its steps have the units of the parameter already.
         super().__init__(parameters)
 
-    def _update(self, rate: float, g: NDArray[Any], value: NDArray[Any], *statistics: NDArray[Any]) -> None:
-        square, change = statistics
-        square += (1 - self.decay) * (g * g - square)
-        move = np.sqrt((change + self.epsilon) / (square + self.epsilon)) * g
-        change += (1 - self.decay) * (move * move - change)
-        value += rate * move
+    def _scalars(self, rate: float) -> tuple[float, ...]:
+        return rate, self.decay, self.epsilon
+
+    @staticmethod
+    @compiled
+    def _update(
+        gradient: NDArray[Any],
+        value: NDArray[Any],
+        square: NDArray[Any],
+        change: NDArray[Any],
+        rate: float,
+        decay: float,
+        epsilon: float,
+    ) -> None:
+        one = value.dtype.type(1)
+        limit = value.dtype.type(LARGEST_GRADIENT)
+        for k in range(len(gradient)):
+            g = _clip(gradient[k], limit)
+            square[k] = decay * square[k] + (one - decay) * g * g
+            move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
+            change[k] = decay * change[k] + (one - decay) * move * move
+            value[k] += rate * move
 
 
 OPTIMISERS: dict[str, type[Adam | AdaGrad | AdaDelta]] = {"adam": Adam, "adagrad": AdaGrad, "adadelta": AdaDelta}
