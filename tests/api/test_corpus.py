@@ -15,7 +15,7 @@ from tests.problems import DETERMINISTIC
 from tests.text.corpora import signature_of, vectorized, vectorized_by
 from xmlgp.api import corpus as corpora
 from xmlgp.api.corpus import Corpus, _summary
-from xmlgp.data.dataset import Dataset, no_points, stack, widened
+from xmlgp.data.dataset import Dataset, empty_dataset, stack, widen
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.progress import QUIET
 from xmlgp.text.corpus import open_lines
@@ -72,8 +72,8 @@ def blocks_of(path, content, vectorizer, labels):
 def scored(path, content, vectorizer, labels):
     """Return the points of a corpus with this content for a model that does not change."""
     blocks, names = blocks_of(path, content, vectorizer, labels)
-    points = [Dataset(block.points.features, widened(block.points.labels, len(names))) for block in blocks]
-    return stack([no_points(vectorizer.D, len(names)), *points])
+    points = [Dataset(block.points.features, widen(block.points.labels, len(names))) for block in blocks]
+    return stack([empty_dataset(vectorizer.D, len(names)), *points])
 
 
 @pytest.mark.parametrize("analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char", 2, 3)], ids=str)

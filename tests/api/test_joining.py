@@ -13,7 +13,7 @@ from tests.cli.disk import everything
 from tests.cli.texts import as_json
 from tests.problems import small_dataset
 from xmlgp.api.kept_points import points_from
-from xmlgp.data.dataset import Dataset, Features, stack, widened
+from xmlgp.data.dataset import Dataset, Features, stack, widen
 from xmlgp.model_folder import folder as folders
 from xmlgp.neighbours.search import POSTINGS, build_index
 from xmlgp.runtime.errors import ModelFolderError
@@ -42,7 +42,7 @@ def test_the_index_is_that_of_all_points_and_the_rest_stays(tmp_path, dense):
     learned = xmlgp.learn(tmp_path, more)
     found = xmlgp.load(tmp_path)
     assert (found.data["N"], found.data["D"], found.data["K"]) == (60, 27, 8)
-    X = stack([Dataset(first.features.with_sparse(widened(first.features.sparse, 27)), widened(first.labels, 8)), more])
+    X = stack([Dataset(first.features.with_sparse(widen(first.features.sparse, 27)), widen(first.labels, 8)), more])
     scales = np.append(np.exp(before.parameters["latent_weights.log_prior"] / 2), [1, 1])
     counts = np.count_nonzero(X.features.sparse.toarray(), axis=0)
     # Earlier words keep their weights.

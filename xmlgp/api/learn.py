@@ -11,7 +11,7 @@ from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, check_width
 from xmlgp.api.train import Run, train_into
 from xmlgp.api.trained_model import TrainedModel, locked_model, rewritten
-from xmlgp.data.dataset import Dataset, check_sizes, stack, widened
+from xmlgp.data.dataset import Dataset, check_sizes, stack, widen
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
@@ -86,8 +86,8 @@ def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
     points = points_from(model.points, model.data)
     if points is None:
         raise ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
-    X = widened(points.features.sparse, D)
-    return Dataset(points.features.with_sparse(X), widened(points.labels, K))
+    X = widen(points.features.sparse, D)
+    return Dataset(points.features.with_sparse(X), widen(points.labels, K))
 
 
 def _joined(model: TrainedModel, points: Dataset, everything: Dataset | None) -> TrainedModel | None:

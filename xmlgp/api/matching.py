@@ -18,7 +18,7 @@ from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.api.true_labels import is_table_of_numbers, true_labels
-from xmlgp.data.dataset import as_csr, widened
+from xmlgp.data.dataset import as_csr, widen
 from xmlgp.data.files import open_input
 from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
@@ -230,7 +230,7 @@ def _match(name: str, listed: NamedScores, data: str, true: LabelledPoints, fact
             # The labels of documents have no numbers other than their names.
             columns = {int(label): column for column, label in enumerate(names) if NUMBER.fullmatch(label)}
     counts = None if facts.counts is None else np.pad(facts.counts, (0, K - len(facts.counts)))
-    return Matched(name, replace(scores, K=K), csr_array(widened(labels, K)), counts, columns)
+    return Matched(name, replace(scores, K=K), csr_array(widen(labels, K)), counts, columns)
 
 
 def _label_count(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> int:

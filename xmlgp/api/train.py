@@ -19,7 +19,7 @@ from xmlgp.api.points import FilePath, is_path
 from xmlgp.api.source import Labels, Points, Source
 from xmlgp.api.trained_model import TrainedModel, model_to_replace, named_arrays, read_preprocessing, write_model
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.data.dataset import Dataset, widened
+from xmlgp.data.dataset import Dataset, widen
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.model_folder.arrays import Entry, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
@@ -218,7 +218,7 @@ def read_run(
         new = counted(K - dataset.K, "label")
         labels = counted(len({label for label, _ in pairs}), "label")
         reporter.note(f"{source.label_texts}: texts of {labels}; {new} new")
-        dataset = Dataset(dataset.features, widened(dataset.labels, K))
+        dataset = Dataset(dataset.features, widen(dataset.labels, K))
     names = name_labels(names, concepts, note=reporter.note)
     about = reporter if path is None else reporter.about(path)
     return Run(

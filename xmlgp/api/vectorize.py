@@ -8,7 +8,7 @@ from pathlib import Path
 from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import FilePath, Signature
 from xmlgp.api.source import new_signature
-from xmlgp.data.dataset import Dataset, no_points, stack
+from xmlgp.data.dataset import Dataset, empty_dataset, stack
 from xmlgp.data.files import check_outputs, locate
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -56,7 +56,7 @@ def vectorize(
             blocks = [block.points for block in stream.blocks()]
         # New labels follow those of the training corpus.
         without_new = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
-        points.append(stack([no_points(training.D, training.K), *without_new]))
+        points.append(stack([empty_dataset(training.D, training.K), *without_new]))
         left_out = counted(sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz, "label")
         documents = counted(points[-1].N, "document")
         reporter.note(f"{file}: {documents}; {left_out} left out because no training document has them")

@@ -1,4 +1,4 @@
-"""A multi-label data set in memory: features and labels of the same points, sparse, and perhaps dense features too."""
+"""A multi-label data set in memory: sparse features, optional dense features, and sparse labels of the same points."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ __all__ = [
     "as_csr",
     "check_sizes",
     "consecutive_rows",
-    "no_points",
+    "empty_dataset",
     "stack",
     "stack_rows",
-    "widened",
+    "widen",
 ]
 
 #: Above this many stored elements SciPy needs 64-bit indices.
 INT32_MAX = np.iinfo(np.int32).max
 
-#: About how many numbers each of the `array_blocks` of an array has.
+#: Approximate number of elements in each of the `array_blocks` of an array.
 BLOCK = 1 << 22
 
-#: Some rows of a matrix: a slice, their indices, or a boolean for each.
+#: A selection of rows: a slice, an array of indices, or an array of booleans, one for each row.
 Rows: TypeAlias = "slice | NDArray[Any]"
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features of N points: sparse ones, X, N×D, and perhaps dense ones, N×E, as read, perhaps mapped from a file."""
+    """Features of N points: `sparse`, X, N×D, and `dense`, N×E or None, which may be mapped from a file."""
 
     sparse: csr_array
     dense: NDArray[Any] | None = None
@@ -59,11 +59,11 @@ class Features:
 
     @property
     def width(self) -> int:
-        """Number of dense features, E, which may be 0."""
+        """Number of dense features, E; 0 if there are none."""
         return 0 if self.dense is None else int(self.dense.shape[1])
 
     def __getitem__(self, rows: Rows) -> Features:
-        # One text takes a twentieth of its time for slices of all rows.
+        # Slices of all rows took a twentieth of the time of predicting for one text.
         if isinstance(rows, slice) and rows.indices(self.N) == (0, self.N, 1):
             return self
         return Features(self.sparse[rows], None if self.dense is None else self.dense[rows])
@@ -73,7 +73,7 @@ class Features:
         return replace(self, sparse=sparse)
 
     def astype(self, dtype: DTypeLike) -> Features:
-        """Return the features with X in a type; X is not copied if it has that type."""
+        """Return the features with X in a dtype; X is not copied if it already has that dtype."""
         return self.with_sparse(self.sparse.astype(dtype, copy=False))
 
     def empty_rows(self, count: int) -> Features:
@@ -83,7 +83,7 @@ class Features:
 
     @staticmethod
     def stack(parts: Sequence[Features]) -> Features:
-        """Return the points of one or more parts, which have the same columns."""
+        """Concatenate the points of one or more parts, which have the same columns."""
         if len(parts) == 1:
             return parts[0]
         dense = [part.dense for part in parts if part.dense is not None]
@@ -98,10 +98,10 @@ class Dataset:
     ----------
     features : Features
         X, N×D, float32; float64 if read from libsvm format, because features that are standardised later may be far
-        from zero. Column indices are sorted within a row, without duplicates; no element is a stored zero. Perhaps with
-        dense features of the same points, N×E.
+        from zero. Column indices are sorted within a row, without duplicates, and no zeros are stored. There may also
+        be dense features, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
-        Y, the positive labels, sorted and without duplicates as well.
+        Y, whose stored elements are the positive labels; column indices are sorted, without duplicates.
 
     Notes
     -----
@@ -137,7 +137,7 @@ class Dataset:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content, which does not depend on the file, nor on features and labels that no point has."""
+        """SHA-256 of the points in hexadecimal digits. The file format, and columns that no point uses, do not change it."""
         digest = hashlib.sha256()
         for matrix in (self.features.sparse, self.labels):
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
@@ -153,23 +153,23 @@ class Dataset:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """N, D, K, the number of dense features, if any, and the fingerprint, which are stored in a model folder."""
+        """The description of the data in a model folder: N, D, K, the number of dense features, if any, and fingerprint."""
         facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
         if self.features.width:
             facts["dense"] = self.features.width
         return facts | {"fingerprint": self.fingerprint}
 
     def rows(self, selection: Rows) -> Dataset:
-        """Return a data set of some of the points, chosen by a slice, indices or booleans as in NumPy."""
+        """Return a data set of the selected points."""
         return Dataset(self.features[selection], self.labels[selection])
 
 
 def as_csr(
     data: NDArray[Any] | None, indices: NDArray[np.integer], indptr: NDArray[np.integer], columns: int
 ) -> csr_array:
-    """Return a csr_array, N×`columns`, of existing arrays, without copying or checking them.
+    """Return the csr_array, N×`columns`, of existing arrays, without copying or checking them.
 
-    `data` None means that all stored elements are True. The indices are int32 unless nnz needs 64 bits.
+    If `data` is None, all stored elements are True. The indices are int32 unless their number needs 64 bits.
     """
     if len(indices) <= INT32_MAX:
         indices, indptr = (array.astype(np.int32, copy=False) for array in (indices, indptr))
@@ -178,20 +178,23 @@ def as_csr(
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
 
 
-def widened(matrix: csr_array, columns: int) -> csr_array:
-    """Return a csr_array with more columns, N×`columns`, and the same elements, without copying these."""
+def widen(matrix: csr_array, columns: int) -> csr_array:
+    """Return a csr_array with more columns, N×`columns`, and the same elements, which are not copied."""
     return as_csr(matrix.data, matrix.indices, matrix.indptr, columns)
 
 
 def consecutive_rows(matrix: csr_array, rows: slice) -> csr_array:
-    """Return the rows of a csr_array in a slice with `start` and `stop`, without copying their elements."""
+    """Return consecutive rows of a csr_array, a slice with `start` and `stop`, without copying their elements."""
     indptr = matrix.indptr[rows.start : rows.stop + 1]
     elements = slice(int(indptr[0]), int(indptr[-1]))
     return as_csr(matrix.data[elements], matrix.indices[elements], indptr - indptr[0], matrix.shape[1])
 
 
 def check_sizes(dataset: Dataset, D: int, K: int, path: str | None = None) -> None:
-    """Raise SettingsError, with the file, if points that a model is to learn have fewer features or labels than it."""
+    """Raise SettingsError if points to learn from have fewer features or labels than the model, which has D and K.
+
+    The message starts with the path of their file, if there is one.
+    """
     for count, least, noun in (dataset.D, D, "feature"), (dataset.K, K, "label"):
         if count < least:
             where = f"{path}: " if path else ""
@@ -201,9 +204,9 @@ def check_sizes(dataset: Dataset, D: int, K: int, path: str | None = None) -> No
             )
 
 
-def no_points(D: int, K: int, width: int = 0) -> Dataset:
-    """Return a `Dataset` of D features, perhaps dense ones, and K labels, without points."""
-    # The smallest type, so that points that follow keep theirs.
+def empty_dataset(D: int, K: int, width: int = 0) -> Dataset:
+    """Return a `Dataset` without points, with D features, `width` dense features and K labels."""
+    # In the smallest dtype, so that dense features stacked on it keep theirs.
     dense = np.empty((0, width), np.float16) if width else None
     return Dataset(Features(csr_array((0, D), dtype=np.float32), dense), csr_array((0, K), dtype=bool))
 
@@ -216,12 +219,12 @@ def stack(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def array_blocks(array: NDArray[Any]) -> list[slice]:
-    """Return slices of consecutive rows of an array, N×E, that have about `BLOCK` numbers each."""
+    """Return slices of consecutive rows of an array, N×E, that have about `BLOCK` elements each."""
     N, E = array.shape
     return row_blocks(N, max(1, BLOCK // max(1, E)))
 
 
 def stack_rows(matrices: Sequence[csr_array]) -> csr_array:
-    """Return the rows of one or more matrices, which have the same number of columns."""
+    """Concatenate the rows of one or more matrices, which have the same number of columns."""
     # In some versions of SciPy, vstack returns a csr_matrix.
     return csr_array(sp.vstack(matrices, "csr"))

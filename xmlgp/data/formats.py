@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from scipy.sparse import csr_array
 
 from xmlgp.data import libsvm_format, repository_format
-from xmlgp.data.dataset import Dataset, Features, widened
+from xmlgp.data.dataset import Dataset, Features, widen
 from xmlgp.data.files import open_input
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
@@ -117,5 +117,5 @@ def fit_to_model(dataset: Dataset, D: int, K: int, path: str, note: Callable[[st
     """
     if dataset.D > D:
         note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
-    features = widened(dataset.features.sparse[:, :D], D)
-    return Dataset(Features(features), widened(dataset.labels, max(K, dataset.K)))
+    features = widen(dataset.features.sparse[:, :D], D)
+    return Dataset(Features(features), widen(dataset.labels, max(K, dataset.K)))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import Dataset, Features, no_points, stack
+from xmlgp.data.dataset import Dataset, Features, empty_dataset, stack
 from xmlgp.data.files import open_input, open_output
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import scan_rows
@@ -75,7 +75,7 @@ def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> D
 def read_points(reader: LineReader, progress: Progress = silent) -> Dataset:
     """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
     header, blocks = read_blocks(reader)
-    parts = [no_points(header.D, header.K)]
+    parts = [empty_dataset(header.D, header.K)]
     with progress(f"reading {reader.path}", total=header.N, unit=" points") as bar:
         for block in blocks:
             parts.append(block)

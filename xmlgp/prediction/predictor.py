@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xmlgp.data.dataset import Features, no_points
+from xmlgp.data.dataset import Features, empty_dataset
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.parts import LABELS, for_parts, ignore_overflow, label_blocks
@@ -84,7 +84,7 @@ class Predictor(ABC):
                 create: Callable[..., Predictor] = cls
                 predictor = create(settings, preprocessed, parameters, D)
                 # Scoring no points succeeds only if the shapes of all arrays agree.
-                points = predictor.prepare(no_points(D, 0, predictor.width).features, "probability", True)
+                points = predictor.prepare(empty_dataset(D, 0, predictor.width).features, "probability", True)
                 shapes = [predictor.scores(points, block, "probability").shape for block in label_blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.api.evaluate import Evaluation
 from xmlgp.api.points import Block
-from xmlgp.data.dataset import widened
+from xmlgp.data.dataset import widen
 from xmlgp.metrics.probabilities import frequency_groups, reliability
 from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.predictor import Predictor
@@ -84,7 +84,7 @@ class Answers:
                 bar.update(points.N)
         # Later blocks may have labels that no earlier one has.
         K = max([predictor.label_count, *(part.shape[1] for part in labels)])
-        true = vstack([csr_array((0, K), dtype=bool), *(widened(part, K) for part in labels)], "csr")
+        true = vstack([csr_array((0, K), dtype=bool), *(widen(part, K) for part in labels)], "csr")
         return cls(Scores.stack(scores, K), csr_array(true), [(-number, id, text) for _, number, id, text in worst])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Features, widened
+from xmlgp.data.dataset import Features, widen
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
@@ -125,7 +125,7 @@ def train(
     settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
     method = load_method(settings)
     coordinates = method.coordinates(features, preprocessed, work)
-    trained = labels if label_texts is None else widened(labels, int(labels.indices.max(initial=-1)) + 1)
+    trained = labels if label_texts is None else widen(labels, int(labels.indices.max(initial=-1)) + 1)
     problem = Problem(
         settings, features, trained, preprocessed, coordinates, work, progress, label_texts and TextWords(*label_texts)
     )
