@@ -11,7 +11,7 @@ from xmlgp.api.interrupted import InterruptedRun
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.runtime import untrusted_json
 from xmlgp.runtime.errors import ModelFolderError
-from xmlgp.training.trained import HeldOut
+from xmlgp.training.result import HeldOutMeasures
 
 
 def describe(path, **changes):
@@ -61,7 +61,7 @@ def test_other_format_versions(tmp_path, version):
         ModelFolder(tmp_path)
 
 
-MEASURED = HeldOut(9, 50.0, 40.0, 30.0, 0.2, 0.1, ((0.0, 1.0),) * 6)._asdict()
+MEASURED = HeldOutMeasures(9, 50.0, 40.0, 30.0, 0.2, 0.1, ((0.0, 1.0),) * 6)._asdict()
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
 #: Wrong values of each key, in bytes as JSON text, where Python cannot write it; None stands for no key.

@@ -119,7 +119,7 @@ CASES = cases()
 
 
 def trained(data, settings):
-    """Return the predictor and the `Trained`; everything of it is finite."""
+    """Return the predictor and the `TrainingResult`; everything of it is finite."""
     kind = MODELS[settings.model]
     preprocessed = kind.preprocess(data.features, settings, silent)
     found = kind.train(data.features, data.labels, preprocessed, settings, silent, None)

@@ -30,7 +30,7 @@ from xmlgp.runtime.errors import ModelFolderError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.text.label_texts import NumberedTexts
 from xmlgp.text.names import Names
-from xmlgp.training.trained import HeldOut
+from xmlgp.training.result import HeldOutMeasures
 
 __all__ = [
     "TrainedModel",
@@ -68,7 +68,7 @@ class TrainedModel:
         For each epoch `epoch`, the model's objective and `seconds`.
     names : Names
         Of labels and features, and what maps text to features; each may be None.
-    held_out : HeldOut or None
+    held_out : HeldOutMeasures or None
         What `train` measured on points that it held out.
     learned : list of dict
         After `learn`, the facts of the points of `train` and of each `learn`.
@@ -89,7 +89,7 @@ class TrainedModel:
     learned: list[dict[str, Any]] = field(default_factory=list)
     classes: NDArray[Any] | None = None
     folder: ModelFolder | None = None
-    held_out: HeldOut | None = None
+    held_out: HeldOutMeasures | None = None
     points: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @functools.cached_property
@@ -295,7 +295,7 @@ def open_model(folder: ModelFolder) -> TrainedModel:
         learned=about.get("learned", []),
         classes=np.array(about["classes"]) if "classes" in about else None,
         folder=folder,
-        held_out=HeldOut.from_untrusted(about.get("held_out")),
+        held_out=HeldOutMeasures.from_untrusted(about.get("held_out")),
         points=folder.arrays("points."),
     )
     model.predictor = predictor

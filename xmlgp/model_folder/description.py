@@ -14,7 +14,7 @@ from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.untrusted_json import is_plain, read_json
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.training.trained import HeldOut, is_history
+from xmlgp.training.result import HeldOutMeasures, is_valid_history
 from xmlgp.version import __version__
 
 __all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "is_data", "plain_classes"]
@@ -90,11 +90,11 @@ def _is_valid(folder: Path, description: dict[str, Any]) -> bool:
         and is_data(description.get("data"))
         and isinstance(arrays, dict)
         and all(is_entry(folder, entry) for entry in arrays.values())
-        and (bool(history) and is_history(history, objective) if trained else history is None)
+        and (bool(history) and is_valid_history(history, objective) if trained else history is None)
         and isinstance(learned, list)
         and all(map(is_data, learned))
         and isinstance(description.get("vectorizer", {}), dict)
-        and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
+        and ("held_out" not in description or HeldOutMeasures.from_untrusted(description["held_out"]) is not None)
         and ("classes" not in description or _are_classes(description["classes"]))
     )
 

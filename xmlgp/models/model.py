@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xmlgp.runtime.executor import Executor
     from xmlgp.runtime.progress import Progress
     from xmlgp.training.checkpoints import CheckpointWriter
-    from xmlgp.training.trained import Trained
+    from xmlgp.training.result import TrainingResult
 
 __all__ = ["Model", "Topic", "late"]
 
@@ -37,7 +37,7 @@ class Train(Protocol):
         settings: Any,
         progress: Progress = ...,
         checkpoints: CheckpointWriter | None = ...,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Return the trained model."""
 
 

@@ -19,7 +19,7 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter, TrainingState
 from xmlgp.training.inference import Inference
-from xmlgp.training.trained import is_history
+from xmlgp.training.result import is_valid_history
 
 __all__ = ["Loop", "TrainingDiverged"]
 
@@ -125,7 +125,7 @@ class Loop(Generic[InferenceT]):
             starts = [self._first_step(epoch) for epoch in range(inference.epochs + 1)]
             if not 0 <= facts["step"] <= facts["steps"] == starts[-1]:
                 raise ValueError("the steps are those of another training")
-            if not is_history(facts["history"], inference.objective):
+            if not is_valid_history(facts["history"], inference.objective):
                 raise ValueError("the history is damaged")
             self._epoch = bisect_right(starts, facts["step"]) - 1
             self._done = range(starts[-1] + 1)[facts["step"]] - starts[self._epoch]

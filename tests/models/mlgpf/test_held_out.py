@@ -22,7 +22,7 @@ from xmlgp.neighbours.predictions import Neighbours, scaled_words
 from xmlgp.prediction.calibration import CALIBRATION, RANKS, fit_calibration
 from xmlgp.runtime.errors import NumericalError
 from xmlgp.training.loop import Loop
-from xmlgp.training.trained import label_counts
+from xmlgp.training.result import label_counts
 
 DATASET = small_dataset(N=120, K=12)
 IN_WEIGHT_SPACE = {"epochs": 3, "label_sample": 6, "learning_rate": None}

@@ -13,7 +13,7 @@ from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.models.bmlpl.parameters import ARRAYS
 from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.training.trained import COUNTS
+from xmlgp.training.result import LABEL_COUNTS
 
 __all__ = ["BMLPLPredictor"]
 
@@ -56,7 +56,7 @@ class BMLPLPredictor(Predictor):
     def parameters_fit(cls, settings: BMLPLSettings, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         sizes = {"D": D, "K": K}
-        if not arrays_fit(parameters, {ARRAYS: True, COUNTS: None}, sizes):
+        if not arrays_fit(parameters, {ARRAYS: True, LABEL_COUNTS: None}, sizes):
             return False
         # A model that has learned new labels has fewer topics than it would have if trained anew.
         return 0 < sizes["T"] <= min(settings.topics or K, K)

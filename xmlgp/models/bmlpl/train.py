@@ -18,7 +18,7 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import EpochHook, Loop
-from xmlgp.training.trained import Trained, label_counts
+from xmlgp.training.result import TrainingResult, label_counts
 
 __all__ = ["run_inference", "train"]
 
@@ -30,15 +30,15 @@ def train(
     settings: BMLPLSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-) -> Trained:
+) -> TrainingResult:
     """Train BMLPL; see `Model.train`.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
-    (`topic_shares`); and the counts of `xmlgp.training.trained`.
+    (`topic_shares`); and the counts of `xmlgp.training.result`.
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
-    return Trained(parameters | label_counts(labels), history)
+    return TrainingResult(parameters | label_counts(labels), history)
 
 
 def run_inference(

@@ -20,7 +20,7 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import EpochHook, Loop
 from xmlgp.training.optimisers import AdaDelta
-from xmlgp.training.trained import Trained
+from xmlgp.training.result import TrainingResult
 
 __all__ = ["review", "run_inference", "train", "values_of_unset"]
 
@@ -36,13 +36,13 @@ def train(
     settings: GPCSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-) -> Trained:
+) -> TrainingResult:
     """Train GPC on N×1 labels, true for the second class, see `Model.train`; return the `PARAMETER_NAMES`."""
     coordinates = preprocessed.inputs(features, settings.dtype)
     # Never None: `standardise_features` always chooses initial inducing inputs.
     inducing = cast("NDArray[np.floating]", preprocessed.inducing)
     parameters, history = run_inference(coordinates, labels, inducing, settings, progress, checkpoints=checkpoints)
-    return Trained(parameters, history)
+    return TrainingResult(parameters, history)
 
 
 def run_inference(

@@ -26,7 +26,7 @@ from xmlgp.runtime.errors import NumericalError
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
-from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut, label_counts
+from xmlgp.training.result import INTERVAL_COUNT, MEASURE_NAMES, HeldOutMeasures, label_counts
 
 __all__ = ["CALIBRATION_MOST", "HeldOutChoices", "calibration_points", "without_labels_of"]
 
@@ -122,9 +122,9 @@ class HeldOutChoices(Inference):
         self._recall = np.array([1.0, 0.0])
         #: c, z₀ and u of the texts of labels.
         self._text_fit = default_fit(len(self._trained))
-        #: The numbers of `HeldOut`; zeros if nothing is measured.
-        self._measures = np.zeros(len(MEASURED))
-        self._intervals = np.zeros((INTERVALS, 2))
+        #: The numbers of `HeldOutMeasures`; zeros if nothing is measured.
+        self._measures = np.zeros(len(MEASURE_NAMES))
+        self._intervals = np.zeros((INTERVAL_COUNT, 2))
 
     def place(self, epoch: int) -> dict[str, str]:
         """Return nothing."""
@@ -214,7 +214,7 @@ class HeldOutChoices(Inference):
         return neighbours._replace(recall=Recall(*self._recall.tolist()))
 
     def _calibrate(self, ranked: csr_array) -> None:
-        """Fit the calibration to ranked probabilities, n×K in order, and keep the numbers of `HeldOut`.
+        """Fit the calibration to ranked probabilities, n×K in order, and keep the numbers of `HeldOutMeasures`.
 
         For these, the calibration of each half of the points is fitted to the other half.
         """
@@ -241,13 +241,13 @@ class HeldOutChoices(Inference):
         self._intervals[:] = *intervals(statistics).values(), gain
 
     @property
-    def measured(self) -> HeldOut | None:
+    def measured(self) -> HeldOutMeasures | None:
         """What was measured, or None."""
         points, *measures = self._measures.tolist()
         if not points:
             return None
         pairs = tuple(Interval(*pair) for pair in self._intervals.tolist())
-        return HeldOut(int(points), *measures)._replace(intervals=pairs)
+        return HeldOutMeasures(int(points), *measures)._replace(intervals=pairs)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""

@@ -11,7 +11,7 @@ from xmlgp.models.mlgpf.method import Parameters
 from xmlgp.models.mlgpf.predictor import COUNTED, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.predictions import Neighbours, scaled_words
-from xmlgp.training.trained import label_counts
+from xmlgp.training.result import label_counts
 
 __all__ = ["join"]
 

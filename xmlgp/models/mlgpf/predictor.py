@@ -34,7 +34,7 @@ from xmlgp.prediction.terms import Pairs, Prepared, Utilities
 from xmlgp.prediction.top_k import best_of_blocks
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread, single_thread
-from xmlgp.training.trained import COUNTS
+from xmlgp.training.result import LABEL_COUNTS
 
 __all__ = ["MLGPFPredictor", "word_scales"]
 
@@ -44,8 +44,8 @@ CANDIDATES = 8
 #: Φ and b.
 FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
 
-#: The name of the `COUNTS`.
-(COUNTED,) = COUNTS.arrays
+#: The name of the `LABEL_COUNTS`.
+(COUNTED,) = LABEL_COUNTS.arrays
 
 
 class MLGPFPredictor(Predictor):
@@ -126,7 +126,7 @@ class MLGPFPredictor(Predictor):
             CALIBRATION: None,
             LABEL_WEIGHTS: settings.label_weights,
         }
-        of_points = {COUNTS: None, NEIGHBOURS: None, DENSE: None, LABEL_TEXTS: None}
+        of_points = {LABEL_COUNTS: None, NEIGHBOURS: None, DENSE: None, LABEL_TEXTS: None}
         names = {name for group in of_points for name in group.arrays}
         known = {name: array for name, array in parameters.items() if name in names}
         trained = {name: array for name, array in parameters.items() if name not in names}

@@ -23,7 +23,7 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import EpochHook, Loop, TrainingDiverged
-from xmlgp.training.trained import HeldOut, Trained, label_counts
+from xmlgp.training.result import HeldOutMeasures, TrainingResult, label_counts
 
 __all__ = ["RETRY_RATE", "Training", "run_inference", "train", "values_of_unset"]
 
@@ -84,7 +84,7 @@ class Training(Stages):
         super().__init__([steps, first, second, self._choices, last])
 
     @property
-    def held_out(self) -> HeldOut | None:
+    def held_out(self) -> HeldOutMeasures | None:
         """What was measured on held-out points, or None."""
         return self._choices.measured
 
@@ -102,7 +102,7 @@ def train(
     checkpoints: CheckpointWriter | None = None,
     work: Executor = LOCAL_EXECUTOR,
     label_texts: tuple[csr_array, NDArray[np.int32]] | None = None,
-) -> Trained:
+) -> TrainingResult:
     """Train MLGPF as its settings say; see `Model.train`.
 
     With texts of labels, their words M×(D and more) and the label of each, the last labels that no point has are not
@@ -130,7 +130,7 @@ def train(
         settings, features, trained, preprocessed, coordinates, work, progress, label_texts and TextWords(*label_texts)
     )
     parameters, history, training = _train_twice(method, problem, checkpoints)
-    return Trained(parameters | label_counts(labels), history, training.held_out)
+    return TrainingResult(parameters | label_counts(labels), history, training.held_out)
 
 
 def _train_twice(

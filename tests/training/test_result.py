@@ -1,11 +1,11 @@
-"""What the end of training says about probabilities: nothing that so few points cannot tell."""
+"""Sentences about held-out measures, which claim nothing that so few points cannot show."""
 
 import json
 
 import pytest
 
 from xmlgp.metrics.intervals import Interval
-from xmlgp.training.trained import HeldOut
+from xmlgp.training.result import HeldOutMeasures
 
 INTERVALS = tuple(
     Interval(*pair) for pair in ((55.04, 64.96), (36, 44), (27, 33), (0.06, 0.11), (0.01, 0.05), (-0.01, 0.09))
@@ -41,11 +41,11 @@ INTERVALS = tuple(
     ],
 )
 def test_errors_of_calibration_are_said_if_chance_would_not_make_them(points, before, after, text):
-    assert HeldOut(points, 60.0, 40.0, 30.0, before, after, INTERVALS).reliability().startswith(text)
+    assert HeldOutMeasures(points, 60.0, 40.0, 30.0, before, after, INTERVALS).reliability().startswith(text)
 
 
 def test_intervals_follow_the_values():
-    measured = HeldOut(300, 60.0, 40.0, 30.0, 0.087, 0.027, INTERVALS)
+    measured = HeldOutMeasures(300, 60.0, 40.0, 30.0, 0.087, 0.027, INTERVALS)
     assert measured.precision(4) == (
         "P@1 60.0% [55.0, 65.0], P@3 40.0% [36.0, 44.0] on 300 points held out of training (95 % intervals)"
     )
@@ -53,7 +53,7 @@ def test_intervals_follow_the_values():
         "probabilities are 2.7 [1.0, 5.0] percentage points off on average (8.7 [6.0, 11.0] before calibration); 300 "
         "held-out points are too few to say whether calibration helps"
     )
-    assert HeldOut.from_untrusted(json.loads(json.dumps(measured._asdict()))) == measured
+    assert HeldOutMeasures.from_untrusted(json.loads(json.dumps(measured._asdict()))) == measured
     few = measured._replace(points=100, uncalibrated_error=0.03)
     assert few.reliability() == (
         "probabilities are right, as far as 100 held-out points can tell: at most 5.0 percentage points off on average"
@@ -71,4 +71,9 @@ def test_intervals_follow_the_values():
     ],
 )
 def test_damaged_intervals_are_refused(change):
-    assert HeldOut.from_untrusted(HeldOut(300, 60.0, 40.0, 30.0, 0.087, 0.027, INTERVALS)._asdict() | change) is None
+    assert (
+        HeldOutMeasures.from_untrusted(
+            HeldOutMeasures(300, 60.0, 40.0, 30.0, 0.087, 0.027, INTERVALS)._asdict() | change
+        )
+        is None
+    )
