@@ -22,7 +22,7 @@ from xmlgp.data.dataset import Features
 from xmlgp.estimators.inputs import MatrixLike, check_feature_count, read_features
 from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.models.fields import Settings
-from xmlgp.models.shared import SEED_LIMIT
+from xmlgp.models.shared_settings import SEED_LIMIT
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.text.names import Names

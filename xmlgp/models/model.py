@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from xmlgp.training.checkpoints import CheckpointWriter
     from xmlgp.training.result import TrainingResult
 
-__all__ = ["Model", "Topic", "late"]
+__all__ = ["Model", "Topic", "imported_on_call"]
 
 
 class Train(Protocol):
@@ -94,7 +94,7 @@ class Model:
     #: `(settings, dataset)` → sentences to show before training.
     notes: Callable[[Any, Dataset], Iterable[str]] = _nothing
     #: `(settings, N, D, K)` → the values that unset settings have for data of this shape, by name.
-    unset: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
+    default_values: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
     #: `(settings, description of the model folder)` → sentences to show after training.
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
@@ -143,10 +143,10 @@ class Model:
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
 
 
-def late(name: str) -> Callable[..., Any]:
-    """Return a function that calls the one of a name, "module:function", whose module is imported by the first call.
+def imported_on_call(name: str) -> Callable[..., Any]:
+    """Return a function that imports "module:function" when it is called, and calls it.
 
-    The table of models is read by every command.
+    Every command imports the table of models, but few need the modules of a model.
     """
 
     def call(*arguments: object, **options: object) -> Any:

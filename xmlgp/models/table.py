@@ -63,9 +63,9 @@ def settings_in_words(settings: Settings, facts: Mapping[str, Any]) -> dict[str,
     `facts` are those of its training points.
     """
     shape = (facts[key] for key in "NDK")
-    unset = MODELS[settings.model].unset(settings, *shape)
+    defaults = MODELS[settings.model].default_values(settings, *shape)
     return {
-        name: f"{in_words(unset[name])} (default)" if value is None else in_words(value)
+        name: f"{in_words(defaults[name])} (default)" if value is None else in_words(value)
         for name, value in settings.mapping().items()
     }
 

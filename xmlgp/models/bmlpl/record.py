@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from xmlgp.models.bmlpl.settings import DEFAULT_TOPICS, BMLPLSettings
-from xmlgp.models.model import Model, late
+from xmlgp.models.model import Model, imported_on_call
 
 if TYPE_CHECKING:
     from xmlgp.data.dataset import Dataset
@@ -23,16 +23,16 @@ def _notes(settings: BMLPLSettings, dataset: Dataset) -> Iterator[str]:
 
 BMLPL = Model(
     settings=BMLPLSettings,
-    preprocess=late("xmlgp.features.pipeline:weight_features"),
-    train=late("xmlgp.models.bmlpl.train:train"),
+    preprocess=imported_on_call("xmlgp.features.pipeline:weight_features"),
+    train=imported_on_call("xmlgp.models.bmlpl.train:train"),
     load_predictor=lambda: resolve_name("xmlgp.models.bmlpl.predictor:BMLPLPredictor"),
     objective="log_posterior",
     epoch="iteration",
     notes=_notes,
-    unset=lambda settings, N, D, K: {
+    default_values=lambda settings, N, D, K: {
         "topics": min(DEFAULT_TOPICS, K),
         "iterations": settings.passes,
         "burn_in": settings.burned,
     },
-    topics=late("xmlgp.models.bmlpl.parameters:list_topics"),
+    topics=imported_on_call("xmlgp.models.bmlpl.parameters:list_topics"),
 )

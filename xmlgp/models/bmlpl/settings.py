@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xmlgp.models import shared
+from xmlgp.models import shared_settings
 from xmlgp.models.fields import EPOCHS_LIMIT, setting
 from xmlgp.models.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
 from xmlgp.runtime.errors import SettingsError
@@ -51,7 +51,7 @@ class BMLPLSettings(InferenceSettings):
     model: ClassVar[str] = "bmlpl"
     inferences: ClassVar[dict[str, InferenceMethod]] = INFERENCES
 
-    weighting: str = shared.weighting()
+    weighting: str = shared_settings.weighting()
     inference: str = inference_setting("em-cg", INFERENCES)
     topics: int | None = setting(
         None, "Topics, which are distributions over labels; at most K.", minimum=1, if_unset=str(DEFAULT_TOPICS)
@@ -79,9 +79,9 @@ class BMLPLSettings(InferenceSettings):
         above=0,
         maximum=1.0,
     )
-    batch_size: int = shared.batch_size()
-    dtype: str = shared.dtype()
-    seed: int = shared.seed()
+    batch_size: int = shared_settings.batch_size()
+    dtype: str = shared_settings.dtype()
+    seed: int = shared_settings.seed()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xmlgp.models import shared
+from xmlgp.models import shared_settings
 from xmlgp.models.fields import setting
 from xmlgp.models.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
 
@@ -56,14 +56,14 @@ class GPCSettings(InferenceSettings):
         preprocess=True,
     )
     inference: str = inference_setting("vi-taylor", INFERENCES)
-    inducing_count: int = shared.inducing_count()
+    inducing_count: int = shared_settings.inducing_count()
     iterations: int | None = iterations_setting(
         INFERENCES, "at most; all methods but svi-adadelta stop when they have converged"
     )
-    batch_size: int = shared.batch_size()
-    learning_rate: float | None = shared.learning_rate()
-    nodes: int = shared.nodes()
-    seed: int = shared.seed()
+    batch_size: int = shared_settings.batch_size()
+    learning_rate: float | None = shared_settings.learning_rate()
+    nodes: int = shared_settings.nodes()
+    seed: int = shared_settings.seed()
 
     @property
     def weighting(self) -> str:

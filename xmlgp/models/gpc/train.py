@@ -22,7 +22,7 @@ from xmlgp.training.loop import EpochHook, Loop
 from xmlgp.training.optimisers import AdaDelta
 from xmlgp.training.result import TrainingResult
 
-__all__ = ["review", "run_inference", "train", "values_of_unset"]
+__all__ = ["review", "run_inference", "train", "default_values"]
 
 #: A bound this far below zero, in nats a point, is worse than that of a constant prediction: log 2, and a tenth of it
 #: for the KL divergence.
@@ -62,8 +62,8 @@ def run_inference(
     return loop.run(progress, after_epoch, checkpoints)
 
 
-def values_of_unset(settings: GPCSettings, N: int, D: int, K: int) -> dict[str, object]:
-    """Return what training uses where settings are unset; see `Model.unset`."""
+def default_values(settings: GPCSettings, N: int, D: int, K: int) -> dict[str, object]:
+    """Return what training uses where settings are unset; see `Model.default_values`."""
     return {"iterations": settings.passes, "learning_rate": AdaDelta.default_rate}
 
 

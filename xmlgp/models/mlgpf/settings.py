@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from xmlgp.models import shared
+from xmlgp.models import shared_settings
 from xmlgp.models.fields import EPOCHS_LIMIT, Settings, setting
 from xmlgp.models.inference import Method
 from xmlgp.runtime.errors import SettingsError
@@ -85,7 +85,7 @@ class MLGPFSettings(Settings):
 
     model: ClassVar[str] = "mlgpf"
 
-    weighting: str = shared.weighting()
+    weighting: str = shared_settings.weighting()
     inducing: str | None = setting(
         None,
         "Inducing inputs: subspace (Z = A X̃ with a truncated SVD basis X̃), free (Z itself) or features (the unit "
@@ -97,7 +97,7 @@ class MLGPFSettings(Settings):
     basis_size: int = setting(
         1000, "Basis vectors of the subspace; at most min(N, D) are used.", minimum=1, preprocess=True
     )
-    inducing_count: int = shared.inducing_count()
+    inducing_count: int = shared_settings.inducing_count()
     inducing_start: str | None = setting(
         None,
         "Initial inducing inputs: k-means centroids (kmeans) or random training points (rows).",
@@ -134,7 +134,7 @@ class MLGPFSettings(Settings):
         "With inducing=features: pool the utilities with those of exact GP regression on the nearest training points, "
         "with the weight that ranks the held-out points best.",
     )
-    nodes: int = shared.nodes()
+    nodes: int = shared_settings.nodes()
     ranking: str = setting(
         "probability",
         "What `xmlgp predict` ranks labels by: the probability E σ(f), integrated over the posterior (probability), or "
@@ -161,7 +161,7 @@ class MLGPFSettings(Settings):
         choices=("adam", "adagrad", "adadelta"),
         if_unset="adagrad with inducing=features, otherwise adam",
     )
-    learning_rate: float | None = shared.learning_rate()
+    learning_rate: float | None = shared_settings.learning_rate()
     epochs: int | None = setting(
         None,
         "Passes over the data.",
@@ -175,9 +175,9 @@ class MLGPFSettings(Settings):
         "Calibrate probabilities on held-out points: 5% of the points, at least 400 (or 10% where that is fewer), at "
         "most 2000. With inducing=features the last sweep trains on them.",
     )
-    batch_size: int = shared.batch_size()
-    dtype: str = shared.dtype()
-    seed: int = shared.seed()
+    batch_size: int = shared_settings.batch_size()
+    dtype: str = shared_settings.dtype()
+    seed: int = shared_settings.seed()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,7 +25,7 @@ from xmlgp.training.inference import Stages
 from xmlgp.training.loop import EpochHook, Loop, TrainingDiverged
 from xmlgp.training.result import HeldOutMeasures, TrainingResult, label_counts
 
-__all__ = ["RETRY_RATE", "Training", "run_inference", "train", "values_of_unset"]
+__all__ = ["RETRY_RATE", "Training", "run_inference", "train", "default_values"]
 
 #: Factor of the learning rate in the second attempt, after training diverged.
 RETRY_RATE = 0.25
@@ -34,8 +34,8 @@ RETRY_RATE = 0.25
 LAST_ROUNDS = 1
 
 
-def values_of_unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
-    """Return what training uses where settings are unset; see `Model.unset`."""
+def default_values(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
+    """Return what training uses where settings are unset; see `Model.default_values`."""
     settings = settings.for_shape(N, D, K)
     return {
         "inducing": settings.inducing,

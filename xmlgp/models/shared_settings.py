@@ -1,4 +1,8 @@
-"""Settings that several models share: functions that make the field, with the same text and limits everywhere."""
+"""Settings that several models share.
+
+Each is a function that returns a dataclass field, so default, help text and limits are the same in all models. A model
+may override them with keyword arguments.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ from xmlgp.models.fields import setting
 
 __all__ = ["batch_size", "dtype", "inducing_count", "learning_rate", "nodes", "seed", "weighting"]
 
-#: NumPy tests its Gauss–Hermite nodes up to this degree; with several hundred they overflow.
+#: Largest number of Gauss–Hermite nodes: NumPy's are tested up to this degree, and overflow with several hundred.
 NODES_LIMIT = 100
 
-#: Seeds have 32 bits, as those of scikit-learn.
+#: Largest seed: 32 bits, as in scikit-learn.
 SEED_LIMIT = 2**32 - 1
 
 weighting = partial(
