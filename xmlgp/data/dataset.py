@@ -137,7 +137,7 @@ class Dataset:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the points in hexadecimal digits. The file format, and columns that no point uses, do not change it."""
+        """SHA-256 of the points, hexadecimal; the same in every file format, with any number of empty last columns."""
         digest = hashlib.sha256()
         for matrix in (self.features.sparse, self.labels):
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
@@ -153,7 +153,7 @@ class Dataset:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The description of the data in a model folder: N, D, K, the number of dense features, if any, and fingerprint."""
+        """What a model folder stores of its data: N, D, K, the number of dense features if any, and the fingerprint."""
         facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
         if self.features.width:
             facts["dense"] = self.features.width
