@@ -15,10 +15,10 @@ from tests.problems import DETERMINISTIC
 from tests.text.corpora import signature_of, vectorized, vectorized_by
 from xmlgp.api import corpus as corpora
 from xmlgp.api.corpus import Corpus, _summary
+from xmlgp.api.source import open_lines
 from xmlgp.data.dataset import Dataset, empty_dataset, stack, widen
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.progress import QUIET
-from xmlgp.text.corpus import open_lines
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.word_counts import Analysis, WordCounts
 

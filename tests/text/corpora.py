@@ -6,9 +6,10 @@ from unittest import mock
 from tests.fuzzing.data_files import standard_input
 from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import Signature
+from xmlgp.api.source import open_lines
 from xmlgp.data import lines
 from xmlgp.runtime.progress import QUIET
-from xmlgp.text.corpus import open_lines, read_documents
+from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import Analysis, WordCounts
@@ -18,7 +19,7 @@ __all__ = ["documents_of", "in_every_way", "signature_of", "vectorized", "vector
 
 def documents_of(path, options=NO_OPTIONS, **arguments):
     """Return the documents of a corpus at a path."""
-    with open_lines(str(path), options) as lines:
+    with open_lines(str(path), options.encoding) as lines:
         return list(read_documents(str(path), lines, options, **arguments))
 
 
@@ -48,7 +49,7 @@ def vectorized_by(path, content, vectorizer, labels=(), options=NO_OPTIONS):
     """Return a corpus with this content, vectorized with the words and labels of a model, and its own ones."""
     path.write_bytes(content)
     model = signature_of(vectorizer, labels)
-    with open_lines(str(path), options) as reader:
+    with open_lines(str(path), options.encoding) as reader:
         return Corpus(str(path), reader, options, QUIET).read(model)
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
-from xmlgp.text.characters import normalized_text
 from xmlgp.text.documents import Columns
-from xmlgp.text.word_counts import LONGEST, SPACES, Analysis, WordCounts
+from xmlgp.text.word_counts import LONGEST, SPACES, Analysis, WordCounts, normalized_text
 
 TEXTS = [
     "The cat sat on the mat; the cat sat.",

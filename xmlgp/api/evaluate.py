@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.api.matching import Matched, TrainingFacts, matched, training_facts
-from xmlgp.api.points import FilePath, Matrix, TrainingData, is_path, title_of
+from xmlgp.api.points import FilePath, Matrix, TrainingData
 from xmlgp.api.predict import Predictions
-from xmlgp.api.source import Labels, Source
+from xmlgp.api.source import Labels, Source, is_path, title_of
 from xmlgp.api.trained_model import TrainedModel
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.files import locate

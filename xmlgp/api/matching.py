@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.api.memory import as_matrix, columns_of
-from xmlgp.api.points import FilePath, LabelledPoints, is_matrix, is_path, title_of
+from xmlgp.api.points import FilePath, LabelledPoints, is_matrix
 from xmlgp.api.predict import Predictions, named_scores
-from xmlgp.api.source import Source
+from xmlgp.api.source import Source, is_path, title_of
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.api.true_labels import is_table_of_numbers, true_labels
 from xmlgp.data.dataset import as_csr, widen

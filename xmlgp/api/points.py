@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
@@ -16,7 +15,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows
-from xmlgp.runtime.errors import NoSuchFileError, UsageError
+from xmlgp.runtime.errors import UsageError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.labels import LabelNumbers
 from xmlgp.text.names import Names
@@ -31,11 +30,8 @@ __all__ = [
     "Signature",
     "TrainingData",
     "check_count",
-    "check_exists",
     "is_matrix",
-    "is_path",
     "never",
-    "title_of",
 ]
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
@@ -170,30 +166,9 @@ class PointStream:
             self._dense.check(start)
 
 
-def is_path(data: object) -> TypeGuard[FilePath]:
-    """Return whether data are given by a path."""
-    return isinstance(data, str | os.PathLike)
-
-
 def is_matrix(data: object) -> TypeGuard[Matrix]:
     """Return whether data are a table: sparse, or of two dimensions, which lists and a Series of texts are not."""
     return bool(sp.issparse(data)) or len(getattr(data, "shape", ())) == 2
-
-
-def title_of(data: object, other: str = "the points") -> str:
-    """Return what messages call data: their path, or `other`."""
-    return os.fspath(data) if is_path(data) else other
-
-
-def check_exists(data: object, example: str = '["a text"]') -> None:
-    """Raise NoSuchFileError for a str that names no file or folder.
-
-    It may be a text: the error says that texts must be in a list, with an `example`. A standard stream, `-`, is a path.
-    """
-    if isinstance(data, str) and data != "-" and not os.path.exists(data):
-        error = OSError(errno.ENOENT, os.strerror(errno.ENOENT), data)
-        text = f"there is no file or folder {excerpt(data)}; a text must be in a list: {example}"
-        raise NoSuchFileError(error, text)
 
 
 def check_count(name: str, number: object, other: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from scipy.sparse import csr_array
 
-from xmlgp.api.points import FilePath, Identifier, PointStream, check_count, check_exists
+from xmlgp.api.points import FilePath, Identifier, PointStream, check_count
 from xmlgp.api.shards import Scoring, score_blocks
 from xmlgp.api.source import Points, Source
 from xmlgp.api.trained_model import TrainedModel, as_trained_model
@@ -84,7 +84,7 @@ def predict(
         raise UsageError("assign needs probabilities, not utilities.")
     source = Source.of(data)
     model = as_trained_model(model)
-    check_exists(source.data, 'predict(model, ["a text"])')
+    source.check_exists('predict(model, ["a text"])')
     if explain:
         model.predictor.check_explainable()
     output = "probability" if assign else output or model.predictor.default_output

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeGuard
 
 from xmlgp.api.corpus import Corpus
 from xmlgp.api.memory import InMemory
-from xmlgp.api.points import FilePath, Matrix, PointStream, Signature, TrainingData, check_exists, is_path, title_of
+from xmlgp.api.points import FilePath, Matrix, PointStream, Signature, TrainingData
 from xmlgp.api.rows import RowsFile
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows, read_dense
-from xmlgp.data.files import locate
+from xmlgp.data.files import format_ending, locate, open_input
 from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader
-from xmlgp.runtime.errors import SettingsError, UsageError
+from xmlgp.runtime.errors import NoSuchFileError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.text.corpus import has_corpus_ending, open_lines
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.corpus import ENDINGS
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names
+from xmlgp.text.tables import TABLE_ENDINGS
 from xmlgp.text.vocabulary import Vocabulary, read_vocabulary
 from xmlgp.text.word_counts import Analysis, WordCounts
 
-__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_width", "new_signature"]
+__all__ = [
+    "DenseFeatures",
+    "Labels",
+    "Points",
+    "Source",
+    "check_width",
+    "is_path",
+    "new_signature",
+    "open_lines",
+    "title_of",
+]
 
 #: Points: a file or folder as for the command line, features (N×D), texts, or a data set, perhaps with names.
 Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
@@ -111,13 +124,24 @@ class Source:
         """
         if self.data is None:
             raise UsageError("No points: give data.")
-        check_exists(self.data)
+        self.check_exists()
         if is_path(self.data) or isinstance(self.data, Dataset | TrainingData):
             if self.labels is not None:
                 raise UsageError(f"The labels are those of {title_of(self.data, 'the data set')}; leave out `labels`.")
             return
         if labels_needed and self.labels is None:
             raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
+
+    def check_exists(self, example: str = '["a text"]') -> None:
+        """Raise NoSuchFileError if the data are a str that names no file or folder.
+
+        It may be a text: the error says that texts must be in a list, with an `example`. `-` is standard input.
+        """
+        data = self.data
+        if isinstance(data, str) and data != "-" and not os.path.exists(data):
+            error = OSError(errno.ENOENT, os.strerror(errno.ENOENT), data)
+            text = f"there is no file or folder {excerpt(data)}; a text must be in a list: {example}"
+            raise NoSuchFileError(error, text)
 
     def read_vocabulary(self) -> Vocabulary | None:
         """Return the vocabulary of the labels, if there is one."""
@@ -188,7 +212,7 @@ class Source:
 
     def _dense(self) -> DenseRows | None:
         """Return the dense features from another file, if there are any."""
-        return read_dense(self.dense, title_of(self.data, "`data`"))
+        return None if self.dense is None else read_dense(self.dense, title_of(self.data, "`data`"))
 
     @contextlib.contextmanager
     def _open(self, part: str, model: Signature | None, reporter: Reporter) -> Iterator[OpenPoints]:
@@ -202,7 +226,7 @@ class Source:
             return
         path = locate(os.fspath(self.data), part)
         corpus = self.corpus or NO_OPTIONS
-        with open_lines(path, corpus) as reader:
+        with open_lines(path, corpus.encoding) as reader:
             if reader is None or self._is_text(reader, model):
                 yield Corpus(path, reader, corpus, reporter)
             else:
@@ -211,7 +235,7 @@ class Source:
 
     def _is_text(self, reader: LineReader, model: Signature | None) -> bool:
         """Return whether a file of lines is a corpus for a model, or for a new one."""
-        if any(self.corpus or ()) or has_corpus_ending(reader.path):
+        if any(self.corpus or ()) or format_ending(reader.path) in ENDINGS:
             return True
         if model is not None and not model.names.vectorizer:
             return False
@@ -229,6 +253,16 @@ class Source:
             raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
 
 
+@contextlib.contextmanager
+def open_lines(path: str, encoding: str | None = None) -> Iterator[LineReader | None]:
+    """Open the lines of a file of text or of `-`; yield None for a folder, a workbook or a Parquet file."""
+    if os.path.isdir(path) or path.lower().endswith(TABLE_ENDINGS):
+        yield None
+        return
+    with open_input(path, encoding) as stream:
+        yield LineReader(stream, path, encoding)
+
+
 def new_signature(
     is_text: bool, analysis: Analysis, corpus: CorpusOptions, same: Mapping[str, str] | None = None
 ) -> Signature:
@@ -243,3 +277,13 @@ def check_width(E: int, expected: int, data: object) -> None:
         title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
         advice = "" if E else "; give them by `dense=FILE`"
         raise SettingsError(f"{title} has {E} dense features, but the model was trained with {expected}{advice}")
+
+
+def is_path(data: object) -> TypeGuard[FilePath]:
+    """Return whether data are given by a path."""
+    return isinstance(data, str | os.PathLike)
+
+
+def title_of(data: object, other: str = "the points") -> str:
+    """Return what messages call data: their path, or `other`."""
+    return os.fspath(data) if is_path(data) else other

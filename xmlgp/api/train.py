@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from xmlgp.api.interrupted import CHECKPOINT, InterruptedRun, describe_run, discard_run, left_by_failure, run_to_resume
 from xmlgp.api.kept_points import arrays_of_points
-from xmlgp.api.points import FilePath, is_path
-from xmlgp.api.source import Labels, Points, Source
+from xmlgp.api.points import FilePath
+from xmlgp.api.source import Labels, Points, Source, is_path
 from xmlgp.api.trained_model import TrainedModel, model_to_replace, named_arrays, read_preprocessing, write_model
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset, widen

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.api.interrupted import CHECKPOINT, protected_arrays
-from xmlgp.api.points import FilePath, Signature, is_path
+from xmlgp.api.points import FilePath, Signature
+from xmlgp.api.source import is_path
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.model_folder.arrays import Entry, read_array

@@ -10,8 +10,8 @@ import numpy as np
 
 from xmlgp.api.corpus import Corpus
 from xmlgp.api.memory import as_matrix, columns_of, labels_in_memory
-from xmlgp.api.points import LabelledPoints, TrainingData, is_matrix, is_path
-from xmlgp.api.source import Source
+from xmlgp.api.points import LabelledPoints, TrainingData, is_matrix
+from xmlgp.api.source import Source, is_path
 from xmlgp.data.dataset import Dataset
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.progress import Reporter

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import FilePath, Signature
-from xmlgp.api.source import new_signature
+from xmlgp.api.source import new_signature, open_lines
 from xmlgp.data.dataset import Dataset, empty_dataset, stack
 from xmlgp.data.files import check_outputs, locate
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
-from xmlgp.text.corpus import open_lines
 from xmlgp.text.data_folder import files_to_replace, write_folder
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.word_counts import Analysis
@@ -45,12 +44,12 @@ def vectorize(
     inputs = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = ["train.txt", *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(inputs)))]
     check_outputs(files_to_replace(Path(folder), names), inputs)
-    with open_lines(inputs[0], corpus) as lines:
+    with open_lines(inputs[0], corpus.encoding) as lines:
         new = new_signature(True, analysis or Analysis(), corpus)
         training, _, vocabulary = Corpus(inputs[0], lines, corpus, reporter).read(new)
     points = [training]
     for file in inputs[1:]:
-        with open_lines(file, corpus) as lines:
+        with open_lines(file, corpus.encoding) as lines:
             model = Signature(vocabulary, training.D, training.K)
             stream = Corpus(file, lines, corpus, reporter).stream(model, labelled=True)
             blocks = [block.points for block in stream.blocks()]

@@ -42,14 +42,12 @@ class DenseRows:
         return Dataset(Features(dataset.features.sparse, rows), dataset.labels)
 
 
-def read_dense(dense: Any, data: str) -> DenseRows | None:
-    """Return the `DenseRows` of a path or an array N×E, or None for None; messages call the other data `data`.
+def read_dense(dense: Any, data: str) -> DenseRows:
+    """Return the `DenseRows` of a path or an array N×E; messages call the other data `data`.
 
     A file is mapped into memory. SettingsError is raised unless it has numbers in two dimensions that are finite in
     single precision.
     """
-    if dense is None:
-        return None
     is_path = isinstance(dense, str | os.PathLike)
     name = os.fspath(dense) if is_path else "`dense`"
     try:

@@ -38,9 +38,9 @@ def read_features(X: MatrixLike, dense: DenseFeatures | None, dtype: DTypeLike) 
             raise
         hint = "give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
         raise SettingsError(f"X has text; {hint}") from None
-    rows = read_dense(dense, "X")
-    if rows is None:
+    if dense is None:
         return features
+    rows = read_dense(dense, "X")
     rows.check(features.N)
     return Features(features.sparse, rows.array)
 

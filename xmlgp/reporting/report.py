@@ -7,8 +7,8 @@ import os
 import numpy as np
 
 from xmlgp.api.evaluate import rank_labels
-from xmlgp.api.points import FilePath, is_path
-from xmlgp.api.source import Labels, Points, Source
+from xmlgp.api.points import FilePath
+from xmlgp.api.source import Labels, Points, Source, is_path
 from xmlgp.api.trained_model import TrainedModel, as_trained_model, describe
 from xmlgp.data.files import check_outputs, locate, open_output
 from xmlgp.metrics.propensity import estimate_propensities

@@ -1,33 +1,121 @@
-"""Open and read corpora: a file of any of the formats, or a folder of documents."""
+"""Read corpora: a file of lines in any of the formats, a table, or a folder of documents.
+
+Lines are JSON objects, text before its labels as for Annif, after them as for fastText, or alone. Tables and folders
+have files of their own.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from xmlgp.data.files import format_ending, open_input
+from xmlgp.data.files import format_ending
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import normalized_name
+from xmlgp.text.characters import normalized_name, split_at_blanks
 from xmlgp.text.document_folder import read_folder
-from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document, Reading
+from xmlgp.text.documents import NO_OPTIONS, PAGE, Columns, CorpusOptions, Document, Reading
 from xmlgp.text.label_cells import divide_labels
-from xmlgp.text.lines_of_text import (
-    FASTTEXT_START,
-    read_annif,
-    read_fasttext,
-    read_json_lines,
-    read_lines,
-    refuse_header,
-)
 from xmlgp.text.refusals import refuse_doubtful
-from xmlgp.text.tables import header_fields, is_table_file, read_csv, read_table_file, read_tsv
+from xmlgp.text.tables import header_fields, read_csv, read_table_file, read_tsv
 
-__all__ = ["FORMATS", "format_of_corpus", "has_corpus_ending", "open_lines", "read_documents"]
+__all__ = ["ENDINGS", "FORMATS", "format_of_corpus", "read_documents"]
+
+#: Half of a surrogate pair, by which JSON may write a character.
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+#: The prefix of labels in fastText's format.
+PREFIX = "__label__"
+
+#: What tells fastText's format: a label, perhaps after a quote.
+FASTTEXT_START = re.compile(rf"(?<!\S)[\"']*{PREFIX}")
+
+#: Labels in angle brackets.
+BRACKETS = re.compile(r"\s*(?:<[^<>\s]+>\s*)+")
+
+#: A usual name of a column.
+USUAL_COLUMN = re.compile(
+    "abstract|body|content|description|document|id|sentence|texts?|title|categor(y|ies)|class|keywords|labels?"
+    "|subjects?|tags?|topics?"
+)
+
+
+def _refuse_header(line: str, reading: Reading) -> None:
+    """Raise DataFormatError if the first line has usual names of columns in place of a text."""
+    names = [name.strip(" \"'").lower() for name in re.split(r"[\t,;|]", line)]
+    if len(names) > 1 and all(map(USUAL_COLUMN.fullmatch, names)):
+        raise reading.error(
+            1,
+            f"this seems to be the header of a table; --text-column names its column of texts, {PAGE} has tables with "
+            "other separators, and --corpus-format takes the line as a document",
+        )
+
+
+def _read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+    """Yield the documents of JSON objects, one a line."""
+    for number, line in _with_content(lines):
+        try:
+            value = json.loads(line, object_pairs_hook=_object)
+            if SURROGATE.search(line):
+                # Half of a pair is no character.
+                json.dumps(value, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            reason = f"the line is not JSON ({error}); an object must be in one line, as `jq -c . FILE` writes it"
+            raise reading.error(number, reason) from None
+        if not isinstance(value, dict):
+            reason = f"the line is {excerpt(value)}, not an object; `jq -c '.[]' FILE` writes those of an array"
+            raise reading.error(number, reason)
+        yield reading.document(number, value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; ValueError if it has a field twice, of which only the last would be read."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise ValueError(f"{excerpt(name)} occurs twice")
+        fields[name] = value
+    return fields
+
+
+def _read_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+    """Yield documents, each line the text of one."""
+    return (Document(number, None, line, []) for number, line in lines)
+
+
+def _read_annif(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+    """Yield documents `text<TAB>label label ...`; all labels or none are in angle brackets."""
+    for number, line in _with_content(lines):
+        text, tab, labels = line.partition("\t")
+        in_brackets = BRACKETS.fullmatch(labels)
+        if reading.labelled and (not tab or (not in_brackets and re.search("[<>\t]", labels))):
+            reason = f"a line must be a text, one tab and labels, <in brackets> or none of them; {PAGE} has other files"
+            raise reading.error(number, reason)
+        yield Document(number, None, text, re.findall("<([^<>]+)>", labels) if in_brackets else [labels])
+
+
+def _read_fasttext(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+    """Yield documents `__label__a __label__b text`."""
+    for number, line in _with_content(lines):
+        names, tab, _ = line.partition("\t")
+        words = split_at_blanks(line)
+        labels = [word for word in words if word.startswith(PREFIX)]
+        if line.count("__label") > len(labels) or PREFIX in labels:
+            raise reading.error(number, f"labels must be {PREFIX}NAME, without a blank, a quote or another prefix")
+        if tab and names.startswith(PREFIX) and not all(word.startswith(PREFIX) for word in split_at_blanks(names)):
+            raise reading.error(number, "a name before the tab has blanks, which end a label; write _ in their place")
+        text = " ".join(word for word in words if not word.startswith(PREFIX))
+        yield Document(number, None, text, [label.removeprefix(PREFIX) for label in labels])
+
+
+def _with_content(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and texts of lines that are not blank."""
+    return ((number, line) for number, line in lines if "\t" in line or line.strip())
 
 
 class Format(NamedTuple):
@@ -39,31 +127,16 @@ class Format(NamedTuple):
 
 #: The formats by the names that options have for them.
 FORMATS = {
-    "jsonl": Format(read_json_lines),
+    "jsonl": Format(_read_json_lines),
     "tsv": Format(read_tsv, ";"),
     "csv": Format(read_csv, ";"),
-    "fasttext": Format(read_fasttext),
-    "lines": Format(read_lines),
-    "annif": Format(read_annif, " "),
+    "fasttext": Format(_read_fasttext),
+    "lines": Format(_read_lines),
+    "annif": Format(_read_annif, " "),
 }
 
 #: The formats by endings of names that tell them alone.
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-
-
-def has_corpus_ending(path: str) -> bool:
-    """Return whether a name alone says that a file is a corpus."""
-    return format_ending(path) in ENDINGS or is_table_file(path)
-
-
-@contextlib.contextmanager
-def open_lines(path: str, options: CorpusOptions = NO_OPTIONS) -> Iterator[LineReader | None]:
-    """Open the lines of a file of text or of `-`; yield None for a corpus that has none, a folder or a table file."""
-    if os.path.isdir(path) or is_table_file(path):
-        yield None
-        return
-    with open_input(path, options.encoding) as stream:
-        yield LineReader(stream, path, options.encoding)
 
 
 def format_of_corpus(path: str, line: bytes, options: CorpusOptions = NO_OPTIONS, usual: Columns | None = None) -> str:
@@ -76,8 +149,7 @@ def format_of_corpus(path: str, line: bytes, options: CorpusOptions = NO_OPTIONS
         return "jsonl"
     for name, delimiter in (("tsv", "\t"), ("csv", ",")):
         # A first line `text` may be a text.
-        fields = header_fields(text, delimiter)
-        if (options.text and delimiter in text) or (len(fields) > 1 and set(columns) <= set(fields)):
+        if delimiter in text and (options.text or set(columns) <= set(header_fields(text, delimiter))):
             return name
     if FASTTEXT_START.search(text):
         return "fasttext"
@@ -93,7 +165,7 @@ def read_documents(
     note: Callable[[str], object] = ignore,
     with_texts: bool = True,
 ) -> Iterator[Document]:
-    """Yield the documents of a corpus that `open_lines` has opened; DataFormatError names a malformed line.
+    """Yield the documents of a corpus, of lines unless its reader is None; DataFormatError names a malformed line.
 
     Unless `with_texts`, columns of texts are not read, and may be missing. Unless `labelled`, documents need no labels,
     none are read, and a line may be a text alone. `usual` are the columns that the options do not name.
@@ -128,7 +200,7 @@ def _check_first_line(line: str, format: str, reading: Reading, options: CorpusO
         reason = f"{excerpt(line)} is not the first line of a corpus with labels, as docs/text.md has them"
         raise reading.error(1, reason)
     if options.format is None and format in ("annif", "lines"):
-        refuse_header(line, reading)
+        _refuse_header(line, reading)
         if format == "annif" and not reading.labelled:
             reading.note(f"{reading.path}: taking what follows a tab as labels; --corpus-format lines takes it as text")
 

@@ -24,7 +24,10 @@ from xmlgp.text.documents import PAGE, Document, Reading
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["header_fields", "is_table_file", "read_csv", "read_table_file", "read_tsv"]
+__all__ = ["TABLE_ENDINGS", "header_fields", "read_csv", "read_table_file", "read_tsv"]
+
+#: Endings of the files that pandas reads.
+TABLE_ENDINGS = (".xlsx", ".parquet")
 
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
@@ -100,11 +103,6 @@ def _documents(rows: Iterator[tuple[int, list[str]]], reading: Reading) -> Itera
         if len(row) > 1 and row == header:
             raise reading.error(line, "this row is the header again; remove it")
         yield reading.document(line, dict(zip(header, row, strict=True)))
-
-
-def is_table_file(path: str) -> bool:
-    """Return whether a file is an Excel workbook or a Parquet file, by the ending of its name."""
-    return path.lower().endswith((".xlsx", ".parquet"))
 
 
 def read_table_file(reading: Reading) -> Iterator[Document]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -14,11 +16,10 @@ import numpy as np
 from xmlgp.data.dataset import Features
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import normalized_text, words_of
 from xmlgp.text.documents import Columns
 from xmlgp.text.number_rows import NumberRows
 
-__all__ = ["ANALYZERS", "LONGEST", "Analysis", "WordCounts"]
+__all__ = ["ANALYZERS", "LONGEST", "Analysis", "WordCounts", "normalized_text"]
 
 #: The first entries of a description. The version increases whenever older ones could not read what is written.
 FORMAT = "xmlgp vectorizer"
@@ -32,6 +33,12 @@ LONGEST = 100
 
 #: Runs of whitespace and control characters, which names of features cannot have.
 SPACES = re.compile("[\\s\0-\x1f\x7f-\x9f]+")
+
+#: The words of a text as scikit-learn's `CountVectorizer` has them.
+WORDS = re.compile(r"\b\w\w+\b")
+
+#: Characters without width, which nobody sees: soft hyphens, joiners, marks of direction and of byte order.
+INVISIBLE = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]")
 
 
 class Analysis(NamedTuple):
@@ -69,7 +76,7 @@ class Analysis(NamedTuple):
     def finder(self) -> Callable[[str], list[str]]:
         """Return the function that finds the words in a text, mostly scikit-learn's analyser.
 
-        For characters see `xmlgp.text.characters`; whitespace and control characters within n-grams of characters are a
+        For characters see `normalized_text`; whitespace and control characters within n-grams of characters are a
         space.
         """
         if self.analyzer == "word" and self.longest == 1:
@@ -79,7 +86,7 @@ class Analysis(NamedTuple):
 
         options: dict[str, Any] = {"preprocessor": _plain}
         if self.analyzer == "word":
-            options = {"preprocessor": str.lower, "tokenizer": words_of, "token_pattern": None}
+            options = {"preprocessor": str.lower, "tokenizer": _words_of, "token_pattern": None}
         finder: Callable[[str], list[str]] = CountVectorizer(
             analyzer=self.analyzer.replace("-", "_"), ngram_range=(self.shortest, self.longest), **options
         ).build_analyzer()
@@ -199,4 +206,34 @@ def _plain(text: str) -> str:
 
 
 def _words_in(text: str) -> list[str]:
-    return words_of(text.lower())
+    return _words_of(text.lower())
+
+
+def normalized_text(text: str) -> str:
+    """Return text in Unicode's form NFC, without invisible characters."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", INVISIBLE.sub("", text))
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the words of a text: runs of two or more letters or digits, with the accents and vowel signs on them."""
+    if text.isascii():
+        return WORDS.findall(text)
+    text = normalized_text(text)
+    if any(map(_is_mark, set(text))):
+        return _words_with_marks().findall(text)
+    return WORDS.findall(text)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _is_mark(character: str) -> bool:
+    """Return whether a character is a mark on the one before; some texts have such marks even in the form NFC."""
+    return unicodedata.category(character).startswith("M")
+
+
+@functools.cache
+def _words_with_marks() -> re.Pattern[str]:
+    """Return `WORDS` for texts with marks, which are not letters."""
+    marks = "".join(filter(_is_mark.__wrapped__, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(rf"\w[\w{marks}]+")
