@@ -21,7 +21,7 @@ from benchmarks.generate import GeneratedSet, Shape
 from benchmarks.peak_memory import reset_peak, resident_bytes
 from benchmarks.peers import MEASURES, PEERS, TOP, peer_names
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 from xmlgp.features.pipeline import Preprocessed, find_inducing_inputs
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import values

@@ -38,7 +38,8 @@ import numpy as np
 
 from benchmarks import generate, harness, peers, prediction
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.data.formats import read_dataset
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.features.pipeline import weight_features
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.settings import MLGPFSettings

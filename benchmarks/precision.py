@@ -25,7 +25,7 @@ from benchmarks.peers import TOP
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.files import locate
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities_of_counts
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.runtime.errors import NumericalError, XmlgpError

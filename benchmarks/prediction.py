@@ -18,7 +18,8 @@ import numpy as np
 
 from benchmarks import harness, peers
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.data.formats import read_dataset
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import OUTPUTS

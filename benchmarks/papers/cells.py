@@ -288,10 +288,10 @@ def _measured(cell: Cell) -> dict[str, Any]:
 
 def _read_data(cell: Cell) -> tuple[Dataset, Dataset]:
     """Return training points and test points."""
-    data, _ = read_dataset(locate(cell.folder, "train"))
+    data = read_dataset(locate(cell.folder, "train"))
     if cell.held_out:
         train, test = hold_out(data.N, cell.held_out, np.random.default_rng(SPLIT_SEED))
         return data.rows(train), data.rows(test)
-    test, form = read_dataset(locate(cell.folder, "test"))
-    # A libsvm file has only as many features as occur in it.
-    return data, fit_to_model(test, data.D, 1, cell.dataset) if form == LIBSVM else test
+    test = read_dataset(locate(cell.folder, "test"))
+    # A file in libsvm format has only as many features as occur in it.
+    return data, fit_to_model(test, data.D, 1, cell.dataset)

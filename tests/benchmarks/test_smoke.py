@@ -10,7 +10,8 @@ from benchmarks import __main__ as dispatcher
 from benchmarks import harness, packages, peers
 from tests.problems import small_dataset
 from xmlgp.cli import main
-from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.data.formats import read_dataset
+from xmlgp.data.repository_format import write_dataset
 
 QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word in ("--set", name)]
 

@@ -8,7 +8,7 @@ import pytest
 
 import xmlgp
 from tests.cli.command import SMALL, run, said
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 from xmlgp.models.mlgpf import held_out
 from xmlgp.runtime.errors import SettingsError
 

@@ -17,7 +17,8 @@ from tests.cli.command import SMALL, changed_description, run, said
 from tests.problems import paired_dataset
 from xmlgp.api.trained_model import open_model
 from xmlgp.data.dataset import Dataset, stack
-from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.data.formats import read_dataset
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import OUTPUTS

@@ -77,7 +77,7 @@ def test_rows_go_with_their_names(compressed):
     files, _ = split("data", "out", "--test", "0.3", "--in-order")
     assert files == [*(path.replace("data/train", f"out/{part}") for part in ("train", "test")), "out/labels.txt"]
     assert Path(files[2]).read_bytes() == Path("data/labels.txt").read_bytes()
-    train, test = (read_dataset(file)[0] for file in files[:2])
+    train, test = (read_dataset(file) for file in files[:2])
     assert train.fingerprint == dataset.rows(slice(0, train.N)).fingerprint
     assert test.fingerprint == dataset.rows(slice(train.N, None)).fingerprint
     content = Path(files[0]).read_bytes()
@@ -87,7 +87,7 @@ def test_rows_go_with_their_names(compressed):
 def test_a_header_after_a_byte_order_mark_has_the_number_of_points():
     Path("rows.txt").write_bytes(b"\xef\xbb\xbf3 4 2\n0,1 0:1 3:2.5\n1 2:1\n 1:0.5\n")
     files, _ = split("rows.txt", "out", "--test", "1")
-    assert [read_dataset(file)[0].N for file in files] == [2, 1]
+    assert [read_dataset(file).N for file in files] == [2, 1]
 
 
 def test_documents_of_a_group_stay_together():

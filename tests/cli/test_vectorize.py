@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.command import run, said
 from tests.cli.disk import everything
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

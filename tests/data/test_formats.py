@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.fuzzing.data_files import standard_input
-from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_dataset
+from xmlgp.data.formats import LIBSVM, REPOSITORY, is_libsvm, read_blocks, read_dataset, read_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError
 
@@ -31,15 +31,34 @@ def assert_expected(dataset):
 def test_content_determines_the_format(tmp_path, content, format_):
     for name, stored in ("a.txt", content), ("a.svm", content), ("a.txt.gz", gzip.compress(content)):
         (tmp_path / name).write_bytes(stored)
-        dataset, found = read_dataset(name)
-        assert_expected(dataset)
-        assert found == format_
-    with standard_input(content):
-        dataset, found = read_dataset("-")
-    assert_expected(dataset)
-    assert found == format_
-    with standard_input(gzip.compress(content)):
-        assert_expected(read_dataset("-")[0])
+        assert_expected(read_dataset(name))
+    for piped in content, gzip.compress(content):
+        with standard_input(piped):
+            assert_expected(read_dataset("-"))
+    assert read_rows(LineReader(io.BytesIO(content), "a"))[1] == format_
+
+
+#: The first line of a file in libsvm format, some of which are malformed, and of others.
+IN_LIBSVM = [
+    b"+1 1:2 3:4\n",
+    b"-1 1:2\r\n",
+    b"0 1:2 # and so on\n",
+    b"+1.0",
+    b"# 3 4 5\n",
+    b"2 1:1\n",
+    b"1 qid:2 1:1\n",
+    b"1,2 0:1\n",
+    b" 1,2\t3:.5 4:1\r\n",
+]
+OTHERS = [b"3 4 5\n", b"1 1 1 # 2:3\n", b" 0:1\n", b"10:30\n", b"1,2\n", b"1,2\thttp://x\n", b"1,-2 0:1\n", b""]
+OTHERS += [b"nan 1:1\n", b"\x1f\x8b\x08"]
+
+
+def test_is_libsvm():
+    assert [line for line in IN_LIBSVM + OTHERS if is_libsvm(line)] == IN_LIBSVM
+    # What is no text may start with a point without labels.
+    of_rows = [line for line in OTHERS if is_libsvm(line, strict=False)]
+    assert of_rows == [b" 0:1\n", b"10:30\n"]
 
 
 @pytest.mark.parametrize("path", ["a", "a.gz", "-"])

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from xmlgp.data import lines
-from xmlgp.data.formats import fit_to_model
-from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points
+from xmlgp.data.formats import fit_to_model, is_libsvm
+from xmlgp.data.libsvm_format import MAX_FEATURES, read_points
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import DataFormatError
 
@@ -148,29 +148,6 @@ def test_malformed_file_is_reported_with_its_line(monkeypatch, name):
 def test_incomplete_file_is_refused(content, reason):
     with pytest.raises(DataFormatError, match=f"^x:{reason}"):
         read(content, "x")
-
-
-#: The first line of a file in this format, some of which are malformed, and in others.
-THIS_FORMAT = [
-    b"+1 1:2 3:4\n",
-    b"-1 1:2\r\n",
-    b"0 1:2 # and so on\n",
-    b"+1.0",
-    b"# 3 4 5\n",
-    b"2 1:1\n",
-    b"1 qid:2 1:1\n",
-    b"1,2 0:1\n",
-    b" 1,2\t3:.5 4:1\r\n",
-]
-OTHERS = [b"3 4 5\n", b"1 1 1 # 2:3\n", b" 0:1\n", b"10:30\n", b"1,2\n", b"1,2\thttp://x\n", b"1,-2 0:1\n", b""]
-OTHERS += [b"nan 1:1\n", b"\x1f\x8b\x08"]
-
-
-def test_is_libsvm():
-    assert [line for line in THIS_FORMAT + OTHERS if is_libsvm(line)] == THIS_FORMAT
-    # What is no text may start with a point without labels.
-    of_rows = [line for line in OTHERS if is_libsvm(line, strict=False)]
-    assert of_rows == [b" 0:1\n", b"10:30\n"]
 
 
 def read_several(content, *expected_notes, several=None):

@@ -12,8 +12,9 @@ from tests.fuzzing.data_files import points_of
 from tests.fuzzing.strict_readers import Malformed, read_data
 from xmlgp.data import lines
 from xmlgp.data.dataset import Dataset, Features
+from xmlgp.data.files import open_input
 from xmlgp.data.lines import LineReader
-from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
+from xmlgp.data.repository_format import read_blocks, read_points, write_dataset
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 
 SMALL = b"""6 9 5
@@ -24,6 +25,11 @@ SMALL = b"""6 9 5
 2,1,0 7:3 5:12.125 6:+1
 1 3:0.333333 8:7
 """
+
+
+def read_file(path):
+    with open_input(path) as stream:
+        return read_points(LineReader(stream, str(path)))
 
 
 def same_arrays(left, right):
@@ -70,7 +76,7 @@ def datasets(draw):
 def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
     path = tmp_path_factory.mktemp("round") / ("data.txt.gz" if compressed else "data.txt")
     write_dataset(path, dataset)
-    assert same(dataset, read_dataset(path))
+    assert same(dataset, read_file(path))
 
 
 def test_values_are_written_as_shortest_decimals(tmp_path):
@@ -90,7 +96,7 @@ def test_longer_decimal_is_written_if_the_shortest_is_misread(tmp_path):
     assert np.float32(float(str(value))) != value
     dataset = Dataset(Features(csr_array(np.array([[value]]))), csr_array(np.ones((1, 1), bool)))
     write_dataset(tmp_path / "x", dataset)
-    assert same(dataset, read_dataset(tmp_path / "x"))
+    assert same(dataset, read_file(tmp_path / "x"))
 
 
 def test_nonfinite_value_is_not_written(tmp_path):
@@ -138,7 +144,7 @@ def test_unusual_files_are_read(written, name):
     content, expected = LEGAL[name]
     expected = [(labels, {i: np.float32(value) for i, value in features.items()}) for labels, features in expected]
     path = written(content)
-    dataset = read_dataset(path)
+    dataset = read_file(path)
     assert points_of(dataset) == expected
     assert read_data(content)[3] == expected
 
@@ -201,7 +207,7 @@ def test_malformed_file_is_reported_with_its_line(written, name, tmp_path):
     content, line, reason = MALFORMED[name]
     path = written(content)
     with pytest.raises(DataFormatError) as caught:
-        read_dataset(path)
+        read_file(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert reason in caught.value.reason
     assert len(str(caught.value)) < 300

@@ -1,7 +1,7 @@
 from xmlgp.data import toy
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.fetch import fetch
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 
 
 def test_fetched_files_match_the_catalogue(tmp_path):

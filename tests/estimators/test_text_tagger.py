@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from tests.cli.command import run
 from tests.held_out import calibrated
 from xmlgp.api import corpus as corpora
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.runtime.errors import SettingsError, UsageError, XmlgpError
 from xmlgp.text.word_counts import Analysis

@@ -9,7 +9,9 @@ from tests.fuzzing.data_files import points_of
 from tests.fuzzing.mangling import mangled
 from tests.fuzzing.strict_readers import Malformed, read_data
 from tests.text.corpora import documents_of
-from xmlgp.data.formats import COLUMNS_ALWAYS_ALLOWED, REPOSITORY, read_dataset
+from xmlgp.data.files import open_input
+from xmlgp.data.formats import COLUMNS_ALWAYS_ALLOWED, REPOSITORY, read_rows
+from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import XmlgpError
 from xmlgp.text.characters import normalized_name
 
@@ -58,12 +60,18 @@ def read_or_refused(read):
     return None
 
 
+def read_file(path):
+    """Return the points of a file of rows, and their format."""
+    with open_input(path) as stream:
+        return read_rows(LineReader(stream, str(path)))
+
+
 @FIXED
 @given(mangled(DATA, DATA_TOKENS))
 def test_damaged_rows(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "damaged.txt"
     path.write_bytes(content)
-    found = read_or_refused(lambda: read_dataset(path))
+    found = read_or_refused(lambda: read_file(path))
     try:
         expected = read_data(content)
     except Malformed:

@@ -44,7 +44,7 @@ def test_every_model_has_a_golden_model_in_the_current_format():
 def test_predictions_are_unchanged(model, output):
     path = GOLDEN / model
     before = contents(path)
-    dataset, _ = read_dataset(data(model, "test"))
+    dataset = read_dataset(data(model, "test"))
     K = described(path)["data"]["K"]
     predictor = open_model(ModelFolder(path)).predictor
     expected = read_scores(path / f"{output}.txt")

@@ -9,7 +9,7 @@ import pytest
 from tests.api.reading import read_training
 from tests.api.test_corpus import as_json, corpus
 from tests.text.corpora import vectorized
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import read_dataset
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
 from xmlgp.text.data_folder import write_folder

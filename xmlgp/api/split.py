@@ -19,7 +19,7 @@ from xmlgp.api.points import FilePath, Identifier
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.files import check_outputs, open_input, open_output
-from xmlgp.data.libsvm_format import is_libsvm
+from xmlgp.data.formats import is_libsvm
 from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible

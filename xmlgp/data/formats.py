@@ -9,13 +9,22 @@ from scipy.sparse import csr_array
 from xmlgp.data import libsvm_format, repository_format
 from xmlgp.data.dataset import Dataset, Features, widen
 from xmlgp.data.files import open_input
-from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
-__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fit_to_model", "is_rows", "read_blocks", "read_dataset", "read_rows"]
+__all__ = [
+    "LIBSVM",
+    "MULTILABEL",
+    "REPOSITORY",
+    "fit_to_model",
+    "is_libsvm",
+    "is_rows",
+    "read_blocks",
+    "read_dataset",
+    "read_rows",
+]
 
 #: The number of features, or of labels, that a file of any size may have. A larger number needs as many stored values;
 #: otherwise a single index in a small file could exhaust memory, because some arrays have an element for each column.
@@ -23,6 +32,14 @@ COLUMNS_ALWAYS_ALLOWED = 1 << 24
 
 #: The first line of a file of features alone or labels alone, `N D` or `N K`.
 TWO_NUMBERS = re.compile(rb"\s*\d+\s+\d+\s*")
+
+#: A first line in libsvm format: a comment, a label of two classes alone, or one or several labels and pairs.
+LIBSVM_LINE = re.compile(
+    rb"[ \t]*(#|([+-]?[01](\.0*)?|[+-]?\d[\d.]*([ \t]+\w+:\S+)+|\d+(,\d+)+([ \t]+\d+:[^:\s]+)+)[ \t\r]*(#|\n|\Z))"
+)
+
+#: The same of pairs alone, of a point without labels, which a text may have as well.
+LIBSVM_PAIRS = re.compile(rb"([ \t]*\d+:[^:\s]+)([ \t]+\d+:[^:\s]+)*[ \t\r]*(#|\n|\Z)")
 
 #: Names of the formats, as in the catalogue. Files in libsvm format with two classes and multi-label ones differ.
 REPOSITORY = "repository"
@@ -39,19 +56,27 @@ def is_rows(line: bytes, strict: bool = False) -> bool:
     return bool(HEADER.fullmatch(line) or (not strict and TWO_NUMBERS.fullmatch(line))) or is_libsvm(line, strict)
 
 
-def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> tuple[Dataset, str]:
-    """Read a whole data file.
+def is_libsvm(line: bytes, strict: bool = True) -> bool:
+    """Return whether a file is in libsvm format, by its first line.
+
+    Unless `strict`, the line may also be pairs alone, of a point without labels.
+    """
+    return bool(LIBSVM_LINE.match(line) or (not strict and LIBSVM_PAIRS.match(line)))
+
+
+def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> Dataset:
+    """Read a whole data file in either format.
 
     Parameters
     ----------
-    path, progress
-        As for `repository_format.read_dataset`.
+    path : str or Path
+        A text file, a gzip file named `.gz`, or `-` for standard input.
+    progress : callable
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------
-    dataset : Dataset
-    format : str
-        `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
+    Dataset
 
     Raises
     ------
@@ -60,7 +85,7 @@ def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> t
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_rows(LineReader(stream, path), progress)
+        return read_rows(LineReader(stream, path), progress)[0]
 
 
 def read_rows(
@@ -69,7 +94,7 @@ def read_rows(
     multilabel: bool | None = None,
     note: Callable[[str], object] = ignore,
 ) -> tuple[Dataset, str]:
-    """Read all points of an open file (`LineReader` at the first line); returns and errors are those of `read_dataset`.
+    """Return the points of an open file (`LineReader` at the first line), and `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
 
     `multilabel` says whether a file in libsvm format has several labels a point; None infers it from the file. `note`
     gets the assumptions about that format, one sentence each.

@@ -24,28 +24,12 @@ from xmlgp.data.scanner import ScannedRows, scan_rows
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.progress import Progress, ignore, silent
 
-__all__ = ["MAX_FEATURES", "is_libsvm", "read_points"]
+__all__ = ["MAX_FEATURES", "read_points"]
 
 #: Maximum index of a feature or label. Models allocate memory for each, so one line could exhaust it.
 MAX_FEATURES = 10_000_000
 
 COMMENT = re.compile(rb"#[^\n]*")
-
-#: A line of this format: a comment, a label of two classes alone, or one or several labels and pairs.
-LINE = re.compile(
-    rb"[ \t]*(#|([+-]?[01](\.0*)?|[+-]?\d[\d.]*([ \t]+\w+:\S+)+|\d+(,\d+)+([ \t]+\d+:[^:\s]+)+)[ \t\r]*(#|\n|\Z))"
-)
-
-#: A line of pairs alone, of a point without labels, which a text may have as well.
-UNLABELLED = re.compile(rb"([ \t]*\d+:[^:\s]+)([ \t]+\d+:[^:\s]+)*[ \t\r]*(#|\n|\Z)")
-
-
-def is_libsvm(line: bytes, strict: bool = True) -> bool:
-    """Return whether a data file is in this format, by its first line.
-
-    Unless `strict`, the line may also be pairs alone, of a point without labels.
-    """
-    return bool(LINE.match(line) or (not strict and UNLABELLED.match(line)))
 
 
 def read_points(

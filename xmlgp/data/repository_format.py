@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.data.dataset import Dataset, Features, empty_dataset, stack
-from xmlgp.data.files import open_input, open_output
+from xmlgp.data.files import open_output
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import scan_rows
 from xmlgp.runtime.blocks import row_blocks
@@ -26,8 +26,7 @@ from xmlgp.runtime.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["HEADER", "INDEX_BOUND", "MAX_HEADER_BYTES", "Header", "read_blocks", "read_dataset", "read_points"]
-__all__ += ["write_dataset"]
+__all__ = ["HEADER", "INDEX_BOUND", "MAX_HEADER_BYTES", "Header", "read_blocks", "read_points", "write_dataset"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Maximum length of the first line: three integers and generous whitespace.
@@ -48,32 +47,8 @@ class Header(NamedTuple):
     K: int
 
 
-def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> Dataset:
-    """Read a whole data file.
-
-    Parameters
-    ----------
-    path : str or Path
-        A text file, a gzip file named `.gz`, or `-` for standard input.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    """
-    path = os.fspath(path)
-    with open_input(path) as stream:
-        return read_points(LineReader(stream, path), progress)
-
-
 def read_points(reader: LineReader, progress: Progress = silent) -> Dataset:
-    """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
+    """Return the points of an open file (`LineReader` at the first line); DataFormatError has the line number."""
     header, blocks = read_blocks(reader)
     parts = [empty_dataset(header.D, header.K)]
     with progress(f"reading {reader.path}", total=header.N, unit=" points") as bar:
@@ -84,7 +59,7 @@ def read_points(reader: LineReader, progress: Progress = silent) -> Dataset:
 
 
 def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Progress = silent) -> None:
-    """Write a data file from which `read_dataset` reads the same data set.
+    """Write a data file from which `xmlgp.data.formats.read_dataset` reads the same data set.
 
     Parameters
     ----------
