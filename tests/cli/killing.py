@@ -84,7 +84,7 @@ def killed(work, number):
 
 def chosen_calls(total):
     """Return some numbers of calls: of preprocessing, of training and of the final save."""
-    return sorted({0, 9, *range(14, 30, 4), *range(30, total, total // 7), total - 15, total - 2})
+    return sorted({0, 9, *range(14, 30, 4), *range(30, total, total // 7), total - 15, total - 1})
 
 
 def stage(model):

@@ -131,7 +131,7 @@ def test_signals_end_a_command_with_one_line_and_status_128_plus_number(tmp_path
     [
         (["show", "a\nb"], r"a\nb: there is no model here (no model.json)"),
         (["train", "a\x1b[31m\n\u202e", "m"], r"a\u001b[31m\n\u202e: No such file or directory"),
-        (["train", "a\nb.txt", "m"], r"a\nb.txt:2: 'x' is not a finite decimal number"),
+        (["train", "a\nb.txt", "m"], r"a\nb.txt:2: '1:x' is not a feature:value pair"),
         (["train", "a", "m", "--model", "a\nb"], r"Invalid value for '--model': 'a\nb' is not one of"),
     ],
 )

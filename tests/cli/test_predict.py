@@ -33,7 +33,7 @@ def lines(text):
 
 @pytest.mark.parametrize(
     ("options", "count", "output"),
-    [([], 5, "probability"), (["-k", "ALL"], 7, "probability"), (["-k", "1000", "--output", "utility"], 7, "utility")],
+    [([], 5, "probability"), (["-k", "all"], 7, "probability"), (["-k", "1000", "--output", "utility"], 7, "utility")],
 )
 def test_scores_equal_those_of_the_library(options, count, output):
     result = run("predict", "model", "data/test.txt", *options, "--with-std", "-o", "scores")
