@@ -30,7 +30,7 @@ def preprocess(
     """
     run = read_run(Source.of(data, labels), settings, path, reporter=reporter, work=work)
     with lock_model_folder(path):
-        model_to_replace(path, run.dataset, overwrite)
+        model_to_replace(path, run.dataset.facts, overwrite)
         return ModelFolder.write(
             path,
             settings=run.settings,

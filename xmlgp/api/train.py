@@ -136,12 +136,10 @@ class Run:
         model = MODELS[self.settings.model]
         if self.dataset.K == 0:
             raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
-        if self.texts and not model.has_neighbours(self.settings):
-            raise SettingsError(
-                "texts of labels need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are "
-                "its defaults"
-            )
-        model.check_dense(self.settings, self.dataset)
+        for what, given in ("texts of labels", self.texts), ("dense features", self.dataset.features.width):
+            if given and not model.has_neighbours(self.settings):
+                needed = "model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are its defaults"
+                raise SettingsError(f"{what} need {needed}")
         model.check_data(self.dataset)
         model.executor_options(self.work)
 
@@ -255,7 +253,7 @@ def train_into(
 ) -> TrainedModel:
     """Train into a locked model folder, with checkpoints, and say how it went; see `train`."""
     note = run.reporter.note
-    earlier = model_to_replace(path, run.dataset, overwrite)
+    earlier = model_to_replace(path, run.dataset.facts, overwrite)
     if not resume:
         discard_run(path)
     interrupted = run_to_resume(path, run.identity, run.settings, note)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from xmlgp.api.interrupted import CHECKPOINT, protected_arrays
 from xmlgp.api.points import FilePath, Signature
 from xmlgp.api.source import is_path
-from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.model_folder.arrays import Entry, read_array
 from xmlgp.model_folder.description import plain_classes
@@ -195,8 +194,8 @@ def _arrays_of(model: TrainedModel) -> dict[str, NDArray[Any]]:
     return arrays | {f"points.{name}": array for name, array in model.points.items()}
 
 
-def model_to_replace(path: FilePath, dataset: Dataset, overwrite: bool) -> ModelFolder | None:
-    """Return the model in a folder if it is of the same data; ModelFolderError if one of other data would be lost."""
+def model_to_replace(path: FilePath, facts: Mapping[str, Any], overwrite: bool) -> ModelFolder | None:
+    """Return the model in a folder if it is of data with these facts; ModelFolderError if another one would be lost."""
     if not ModelFolder.exists(path):
         return None
     try:
@@ -206,7 +205,7 @@ def model_to_replace(path: FilePath, dataset: Dataset, overwrite: bool) -> Model
             return None
         raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
     data = folder.description["data"]
-    if data == dataset.facts:
+    if data == facts:
         return folder
     if overwrite or folder.stage != "trained":
         return None

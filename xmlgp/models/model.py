@@ -110,14 +110,6 @@ class Model:
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
 
-    def check_dense(self, settings: Settings, dataset: Dataset) -> None:
-        """Raise SettingsError if points have dense features that a model with these settings cannot use."""
-        if dataset.features.dense is not None and not self.has_neighbours(settings):
-            raise SettingsError(
-                "dense features need model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are "
-                "its defaults"
-            )
-
     def executor_options(self, work: Executor) -> dict[str, Executor]:
         """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.
 
