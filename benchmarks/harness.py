@@ -26,7 +26,7 @@ from xmlgp.features.pipeline import Preprocessed, find_inducing_inputs
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import values
 from xmlgp.models.fields import Settings
-from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.methods import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.models.mlgpf.train import run_inference
 from xmlgp.models.mlgpf.train import train as train_model

@@ -257,7 +257,7 @@ MUTANTS = [
     Mutant(
         "checkpoint-moments",
         "Checkpoints lack the averages of the optimiser, so a resumed run makes different steps.",
-        "xmlgp/models/mlgpf/stochastic.py",
+        "xmlgp/models/mlgpf/train.py",
         'arrays |= {f"optimiser.',
         '{} | {f"optimiser.',
         "tests/training/test_contract.py",

@@ -17,8 +17,7 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import values
-from xmlgp.models.mlgpf.inducing import InducingMethod
-from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.methods import InducingMethod, Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.models.mlgpf.record import MLGPF
 from xmlgp.models.mlgpf.settings import MLGPFSettings

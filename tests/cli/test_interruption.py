@@ -29,7 +29,7 @@ TRAIN = ["train", "data", "model", *SMALL]
 
 READ = "xmlgp.api.source.Source.read"
 WRITE = "xmlgp.model_folder.arrays.write_array"
-STEP = "xmlgp.models.mlgpf.stochastic.Stochastic.step"
+STEP = "xmlgp.models.mlgpf.train.Stochastic.step"
 SWEEP = "xmlgp.models.mlgpf.sweep.Sweep._update_weights"
 CALIBRATION = "xmlgp.models.mlgpf.held_out.fit_calibration"
 

@@ -9,7 +9,7 @@ from xmlgp.models.bmlpl.settings import BMLPLSettings
 from xmlgp.models.fields import in_words, kind
 from xmlgp.models.gpc.settings import GPCSettings
 from xmlgp.models.mlgpf.settings import INDUCING, MLGPFSettings
-from xmlgp.models.mlgpf.stochastic import training_rate
+from xmlgp.models.mlgpf.train import training_rate
 from xmlgp.models.table import MODELS, check_names, fields_of, read_settings, settings_from
 from xmlgp.runtime.errors import SettingsError
 

@@ -13,7 +13,7 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.models.mlgpf import held_out as module
 from xmlgp.models.mlgpf.held_out import calibration_points, without_labels_of
-from xmlgp.models.mlgpf.method import Problem, load_method
+from xmlgp.models.mlgpf.methods import Problem, load_method
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.mlgpf.sweep import SWEEPS

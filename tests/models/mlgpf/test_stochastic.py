@@ -8,8 +8,7 @@ from tests.problems import small_dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.models.mlgpf.inducing import InducingMethod
-from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.methods import InducingMethod, Problem
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.mlgpf.train import run_inference
 from xmlgp.runtime.errors import NumericalError

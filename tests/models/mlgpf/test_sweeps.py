@@ -8,7 +8,7 @@ from tests.training.interrupting import Interrupting, assert_same_result
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.models.mlgpf import held_out, sweep
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights, prior_scales
-from xmlgp.models.mlgpf.method import Problem, load_method
+from xmlgp.models.mlgpf.methods import Problem, load_method
 from xmlgp.models.mlgpf.record import MLGPF
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.mlgpf.sweep import SWEEPS, sweep_count

@@ -16,7 +16,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
 from xmlgp.models.mlgpf.held_out import calibration_points
-from xmlgp.models.mlgpf.method import Problem
+from xmlgp.models.mlgpf.methods import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.models.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.models.mlgpf.train import RETRY_RATE, run_inference, train

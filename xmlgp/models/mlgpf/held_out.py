@@ -14,7 +14,7 @@ from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of, top_entries
 from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
-from xmlgp.models.mlgpf.method import Parameters, Problem
+from xmlgp.models.mlgpf.methods import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts

@@ -7,7 +7,7 @@ import numpy as np
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import Preprocessed, check_magnitudes
 from xmlgp.features.weighting import count_points, inverse_frequencies
-from xmlgp.models.mlgpf.method import Parameters
+from xmlgp.models.mlgpf.methods import Parameters
 from xmlgp.models.mlgpf.predictor import COUNTED, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.predictions import Neighbours, scaled_words

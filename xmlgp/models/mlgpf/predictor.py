@@ -21,7 +21,7 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
 from xmlgp.models.mlgpf.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities, prepare_points
-from xmlgp.models.mlgpf.method import Parameters, load_method
+from xmlgp.models.mlgpf.methods import Parameters, load_method, log_odds
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextTerm
 from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm, labels_of_rows, united
@@ -111,8 +111,7 @@ class MLGPFPredictor(Predictor):
         if more and self._neighbours:
             loadings = np.pad(loadings, [(0, more), (0, 0)])
             counts = self._parameters[COUNTED][-more:]
-            N = self._neighbours.point_count
-            bias = np.append(bias, np.log((counts + 0.5) / (N - counts + 0.5)).astype(bias.dtype))
+            bias = np.append(bias, log_odds(counts, self._neighbours.point_count).astype(bias.dtype))
             if weights is not None:
                 weights = weights._replace(indptr=np.pad(weights.indptr, (0, more), mode="edge"))
         return linear_utilities(loadings, bias, weights, latent_weights)
@@ -181,10 +180,10 @@ class MLGPFPredictor(Predictor):
         if output == "utility" or most >= self.label_count:
             return None
 
-        def log_odds(labels: slice) -> NDArray[np.floating]:
+        def approximate(labels: slice) -> NDArray[np.floating]:
             return approximate_log_odds(*self._utilities.moments(points, labels))
 
-        return best_of_blocks(log_odds, points.size, self.label_count, most, self.dtype)[0]
+        return best_of_blocks(approximate, points.size, self.label_count, most, self.dtype)[0]
 
     def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""

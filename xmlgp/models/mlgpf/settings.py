@@ -47,7 +47,7 @@ class TrainingMethod(Method):
 #: After 800 steps the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points; in
 #: weight space after 600, on Bibtex and on documents with 592 tags.
 INDUCING = TrainingMethod(
-    "xmlgp.models.mlgpf.inducing:InducingMethod",
+    "xmlgp.models.mlgpf.methods:InducingMethod",
     optimiser="adam",
     steps=800,
     least_epochs=5,
@@ -57,7 +57,7 @@ INDUCING = TrainingMethod(
     ),
 )
 WEIGHT_SPACE = TrainingMethod(
-    "xmlgp.models.mlgpf.weight_space:WeightSpaceMethod",
+    "xmlgp.models.mlgpf.methods:WeightSpaceMethod",
     optimiser="adagrad",
     steps=600,
     least_epochs=4,

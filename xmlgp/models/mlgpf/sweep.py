@@ -26,7 +26,7 @@ from xmlgp.models.mlgpf.label_weights.pattern import used_by_default
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights, initial_label_weights, prior_scales
 from xmlgp.models.mlgpf.label_weights.updates import update_label_weights
 from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities
-from xmlgp.models.mlgpf.method import Parameters, Problem
+from xmlgp.models.mlgpf.methods import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import word_scales
 from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
 from xmlgp.neighbours.predictions import labels_of_points, scaled_words

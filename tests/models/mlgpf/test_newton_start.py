@@ -1,4 +1,4 @@
-"""Initial parameters: the Newton start against Newton steps of each label and their best low-rank approximation."""
+"""The Newton start against Newton steps of each label and their best low-rank approximation."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from tests.problems import small_dataset
 from xmlgp.features.inputs import Inputs
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.models.mlgpf import inducing, initial
-from xmlgp.models.mlgpf.inducing import InducingMethod
-from xmlgp.models.mlgpf.initial import DAMPING, newton_start
+from xmlgp.models.mlgpf import methods
+from xmlgp.models.mlgpf import newton_start as start_in_closed_form
+from xmlgp.models.mlgpf.methods import InducingMethod
+from xmlgp.models.mlgpf.newton_start import DAMPING, newton_start
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 
 SMALL = {"inducing": "free", "inducing_count": 6, "factors": 4, "dtype": "float64"}
@@ -35,7 +36,7 @@ def started(seed=0, inducing_inputs=None, **chosen):
 
 @each_value(posterior=list(POSTERIORS), kernel=["linear", "se+linear"], chunk=[7, 1000])
 def test_newton_start_has_a_higher_likelihood_than_a_random_start(monkeypatch, posterior, kernel, chunk):
-    monkeypatch.setattr(inducing, "CHUNK", chunk)
+    monkeypatch.setattr(methods, "CHUNK", chunk)
     options = {"posterior": posterior, "kernel": kernel, "lengthscale": 5.0}
     _, random = started(start="random", **options)
     _, newton = started(**options)
@@ -44,7 +45,7 @@ def test_newton_start_has_a_higher_likelihood_than_a_random_start(monkeypatch, p
 
 def test_newton_start_from_some_points_has_a_higher_likelihood_than_a_random_start(monkeypatch):
     whole, likelihood = started()
-    monkeypatch.setattr(inducing, "NEWTON_POINTS", 200)
+    monkeypatch.setattr(methods, "NEWTON_POINTS", 200)
     some, lower = started()
     _, random = started(start="random")
     assert (some["loadings"] != whole["loadings"]).any()
@@ -62,7 +63,7 @@ def test_factors_beyond_the_newton_directions_stay_random():
 
 @pytest.fixture
 def no_jitter(monkeypatch):
-    monkeypatch.setattr(initial, "JITTER", 0)
+    monkeypatch.setattr(start_in_closed_form, "JITTER", 0)
 
 
 def problem(seed=0, labels=K):
@@ -85,7 +86,7 @@ def step_of(cross, prior, positives, bias):
 @pytest.mark.usefixtures("no_jitter")
 @each_value(seed=[0, 1], block=[2, 100])
 def test_full_rank_start_is_the_newton_step_of_every_label(monkeypatch, seed, block):
-    monkeypatch.setattr(initial, "LABEL_BLOCK", block)
+    monkeypatch.setattr(start_in_closed_form, "LABEL_BLOCK", block)
     cross, prior, labels, bias = problem(seed)
     weights, loadings = newton_start(cross, prior, labels, bias, size=M)
     assert (weights.shape, loadings.shape) == ((M, M), (K, M))

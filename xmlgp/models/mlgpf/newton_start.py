@@ -1,23 +1,16 @@
-"""Initial loadings, means and biases of MLGPF: random ones, and in closed form."""
+"""A start of MLGPF in closed form: one Newton step towards the posterior mode of all labels, at reduced rank."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.special import expit
 from xmlgp.runtime.threads import one_blas_thread
 
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike, NDArray
-    from scipy.sparse import csr_array
-
-__all__ = ["DAMPING", "initial_bias", "log_odds", "newton_start", "random_rows"]
-
-#: Number of rows that are drawn at a time, in double precision.
-ROW_BLOCK = 1 << 14
+__all__ = ["DAMPING", "newton_start"]
 
 #: Share of the step that is taken: a whole one fits the training points so well that training learns little from them.
 #: The best of 0.3, 0.5 and 1 on validation points of Bibtex and Delicious.
@@ -32,26 +25,6 @@ NEGLIGIBLE = 1e-6
 
 #: Number of labels processed at a time.
 LABEL_BLOCK = 8192
-
-
-def random_rows(count: int, width: int, random: np.random.Generator, dtype: DTypeLike) -> NDArray[Any]:
-    """Return rows of mean square length one, count×width, ~ N(0, 1/width)."""
-    rows = np.empty((count, width), dtype)
-    for start in range(0, count, ROW_BLOCK):
-        block = rows[start : start + ROW_BLOCK]
-        block[:] = random.normal(0, width**-0.5, block.shape)
-    return rows
-
-
-def initial_bias(labels: csr_array, dtype: DTypeLike) -> NDArray[Any]:
-    """Return the log odds of each label's frequency, K, given Y, N×K."""
-    N, K = labels.shape
-    return log_odds(np.bincount(labels.indices, minlength=K), N).astype(dtype)
-
-
-def log_odds(counts: NDArray[np.integer], N: int) -> NDArray[np.float64]:
-    """Return the log odds of frequencies, with half a count on either side, so that 0 and N have finite ones."""
-    return np.log((counts + 0.5) / (N + 0.5 - counts))
 
 
 def newton_start(
