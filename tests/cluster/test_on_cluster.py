@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import xmlgp
 from tests.cli.command import run
 from tests.problems import small_dataset
-from xmlgp.api import shards as library
+from xmlgp.api import predict as library
 from xmlgp.api.points import Block
 from xmlgp.cli import options
 from xmlgp.cli import predict as command
@@ -22,7 +22,7 @@ from xmlgp.runtime.errors import ClusterError
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 #: More than two shards.
-POINTS = 2 * library.ROWS + 300
+POINTS = 2 * library.SHARD_ROWS + 300
 
 SMALL = {"factors": 3, "epochs": 2, "batch_size": 16}
 
@@ -86,7 +86,7 @@ def block(features, start, stop):
 
 
 def test_scores_do_not_depend_on_blocks():
-    rows = library.ROWS
+    rows = library.SHARD_ROWS
     features = small_dataset(seed=7, N=2 * rows + 4).features
     cuts = [0, 1, 700, rows, rows + 1, 2 * rows - 1, 2 * rows + 4]
     pieces = [block(features, a, b) for a, b in itertools.pairwise(cuts)]

@@ -1,25 +1,37 @@
-"""Predict the labels of points, a ranking or those assigned."""
+"""Predict the labels of points, a ranking or those assigned, on this machine or on a Dask cluster.
+
+Points are scored in shards of a fixed number of rows, whatever the sizes of the blocks that are read. The order of sums
+in BLAS depends on the shapes of matrices, so only equal shards give equal scores, to the last digit.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.api.points import FilePath, Identifier, PointStream, check_count
-from xmlgp.api.shards import Scoring, score_blocks
+from xmlgp.api.points import Block, FilePath, Identifier, PointStream, check_count, never
 from xmlgp.api.source import Points, Source
 from xmlgp.api.trained_model import TrainedModel, as_trained_model
+from xmlgp.data.dataset import Features
 from xmlgp.data.files import check_outputs, open_output
+from xmlgp.features.pipeline import Preprocessed
+from xmlgp.models.fields import Settings
+from xmlgp.models.table import MODELS
 from xmlgp.prediction.assignment import AssignmentRule
+from xmlgp.prediction.assignment import assign as assign_labels
 from xmlgp.prediction.label_reader import NamedScores
 from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints, format_of
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runtime.errors import UsageError
+from xmlgp.runtime.blocks import row_blocks
+from xmlgp.runtime.errors import DataFormatError, UsageError, up_to_error
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -28,6 +40,9 @@ __all__ = ["RANKED", "Predictions", "matrix", "named_scores", "predict", "write"
 
 #: Labels of a ranking by default.
 RANKED = 5
+
+#: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.predictor`).
+SHARD_ROWS = 4096
 
 
 def predict(
@@ -97,6 +112,29 @@ def predict(
     return Predictions(model, source, Scoring(rule, output, with_std), is_assigned, explain, reporter, work)
 
 
+class Scoring(NamedTuple):
+    """How points are scored and labels are chosen."""
+
+    rule: AssignmentRule
+    output: str
+    with_std: bool = False
+
+
+@dataclass(frozen=True)
+class _SentModel:
+    """A model on its way to the workers of a cluster, each of which makes the predictor from its arrays."""
+
+    settings: Settings
+    preprocessed: Preprocessed
+    parameters: dict[str, NDArray[Any]]
+    D: int
+    scoring: Scoring
+
+    def prepare_shared(self) -> tuple[Predictor, Scoring]:
+        create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
+        return create(self.settings, self.preprocessed, self.parameters, self.D), self.scoring
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """The labels of points with their scores, which are computed each time that somebody iterates over them.
@@ -135,7 +173,7 @@ class Predictions:
     def scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
         """Yield open points with their scores, some at a time; their number N is for the progress."""
         with self.reporter.progress("predict", N, " points") as bar:
-            for block in score_blocks(self.model, self.scoring, points.blocks(), self.work, points.waits):
+            for block in _score_blocks(self.model, self.scoring, points.blocks(), self.work, points.waits):
                 yield block
                 bar.update(block.scores.N)
         if points.without_words:
@@ -203,3 +241,64 @@ def _flushed(blocks: Iterator[ScoredPoints], stream: BinaryIO) -> Iterator[Score
     for block in blocks:
         yield block
         stream.flush()
+
+
+def _score_blocks(
+    model: TrainedModel,
+    scoring: Scoring,
+    blocks: Iterable[Block],
+    work: Executor = LOCAL_EXECUTOR,
+    waits: Callable[[], bool] = never,
+) -> Iterator[ScoredPoints]:
+    """Yield points with their scores, a chunk at a time, in order.
+
+    Memory holds only a few shards. On this machine, points are scored without others of their shard when the blocks are
+    waited for (`waits`). A DataFormatError of the blocks is raised after the points before it.
+    """
+    pending: deque[tuple[list[Identifier], Features]] = deque()
+    errors: list[DataFormatError] = []
+    shared: object = model.predictor, scoring
+    if work.is_cluster:
+        waits = never
+        shared = _SentModel(model.settings, model.preprocessed, model.parameters, model.data["D"], scoring)
+
+    def arguments() -> Iterator[tuple[Features]]:
+        for shard in _shards(up_to_error(blocks, errors), waits):
+            pending.append(shard)
+            yield (shard[1],)
+
+    for chunks in work.map(_assign_shard, arguments(), shared):
+        ids, features = pending.popleft()
+        start = 0
+        for scores in chunks:
+            rows = slice(start, start + scores.N)
+            yield ScoredPoints(ids[rows], features[rows], scores)
+            start = rows.stop
+    if errors:
+        raise errors[0]
+
+
+def _assign_shard(shared: tuple[Predictor, Scoring], features: Features) -> list[Scores]:
+    """Return the labels of the points in a shard, a chunk of points at a time."""
+    predictor, scoring = shared
+    return list(assign_labels(predictor, features, scoring.rule, scoring.output, scoring.with_std))
+
+
+def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[tuple[list[Identifier], Features]]:
+    """Yield the identifiers and features of `SHARD_ROWS` points at a time, fewer at the end or if the blocks wait."""
+    ids: list[Identifier] = []
+    pieces: list[Features] = []
+    for block in blocks:
+        identifiers = block.identifiers
+        for rows in row_blocks(len(identifiers), SHARD_ROWS):
+            ids += identifiers[rows]
+            pieces.append(block.points.features[rows])
+            if len(ids) >= SHARD_ROWS:
+                features = Features.stack(pieces)
+                yield ids[:SHARD_ROWS], features[:SHARD_ROWS]
+                ids, pieces = ids[SHARD_ROWS:], [features[SHARD_ROWS:]]
+        if ids and waits():
+            yield ids, Features.stack(pieces)
+            ids, pieces = [], []
+    if ids:
+        yield ids, Features.stack(pieces)
