@@ -79,16 +79,11 @@ class _Commands(Command, click.Group):
         return list(COMMANDS)
 
     def get_command(self, context: click.Context | None, name: str) -> click.Command | None:
-        return _command(name) if name in COMMANDS else None
-
-    def resolve_command(
-        self, context: click.Context, arguments: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = arguments[0]
-        near = nearest(name, COMMANDS)
-        if near and near != name:
+        if name in COMMANDS:
+            return _command(name)
+        if near := nearest(name, COMMANDS):
             raise click.UsageError(f"No such command {name!r}. Did you mean {near}?", context)
-        return super().resolve_command(context, arguments)
+        return None
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands without importing them."""
