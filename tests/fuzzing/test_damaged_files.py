@@ -13,7 +13,7 @@ from xmlgp.data.files import open_input
 from xmlgp.data.formats import COLUMNS_ALWAYS_ALLOWED, REPOSITORY, read_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import XmlgpError
-from xmlgp.text.characters import normalized_name
+from xmlgp.text.label_names import normalized_name
 
 DATA = [
     b"6 9 5\n0,3 1:1.000000 4:0.5 8:-2.5e-3\n 0:1 2:.25\n4\n\n2,1,0 7:3 5:12.125 6:+1\n1 3:0.333333 8:7\n",

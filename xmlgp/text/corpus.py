@@ -17,10 +17,9 @@ from xmlgp.data.files import format_ending
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import normalized_name, split_at_blanks
 from xmlgp.text.document_folder import read_folder
 from xmlgp.text.documents import NO_OPTIONS, PAGE, Columns, CorpusOptions, Document, Reading
-from xmlgp.text.label_cells import divide_labels
+from xmlgp.text.label_names import divide_labels, normalized_name, split_at_blanks
 from xmlgp.text.refusals import refuse_doubtful
 from xmlgp.text.tables import header_fields, read_csv, read_table_file, read_tsv
 

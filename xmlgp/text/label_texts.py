@@ -15,7 +15,7 @@ from xmlgp.data.files import open_input
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.runtime.errors import DataFormatError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import normalized_name
+from xmlgp.text.label_names import normalized_name
 from xmlgp.text.labels import BadName, LabelNumbers
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts

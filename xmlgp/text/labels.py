@@ -15,7 +15,7 @@ from xmlgp.data.names import describe_unfit
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import normalized_name
+from xmlgp.text.label_names import normalized_name
 from xmlgp.text.number_rows import NumberRows
 
 __all__ = ["BadName", "LabelNumbers", "LabelRows", "label_matrix", "note_alike"]
@@ -36,7 +36,7 @@ class BadName(Exception):
 class LabelNumbers(dict[str, int]):
     """The numbers of labels by their names. Looking up a new name adds a label; an empty name has the number −1.
 
-    Names that look the same are one label: new ones are normalised, see `xmlgp.text.characters`. `same` maps a name to
+    Names that look the same are one label: new ones are normalised, see `xmlgp.text.label_names`. `same` maps a name to
     its preferred name, which a new label gets; names with the same preferred name are one label. The earlier labels,
     `names`, keep theirs.
     """

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import split_at_blanks
 from xmlgp.text.documents import PAGE, Document, Reading
+from xmlgp.text.label_names import split_at_blanks
 
 __all__ = ["refuse_doubtful"]
 

@@ -20,8 +20,8 @@ from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.characters import normalized_name
 from xmlgp.text.documents import PAGE
+from xmlgp.text.label_names import normalized_name
 from xmlgp.text.names import Names
 
 __all__ = ["Vocabulary", "name_labels", "read_vocabulary", "uri_of"]
