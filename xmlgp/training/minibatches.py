@@ -1,4 +1,4 @@
-"""The points and labels of a training step: points held out, minibatches of the others, and sampled negatives."""
+"""The points and labels of a training step: the split into training and held-out points, minibatches, and negatives."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from xmlgp.gp.likelihood import AllPairs, Likelihood, SampledPairs, SharedLabels
 from xmlgp.gp.weight_space import log_absent
 from xmlgp.runtime.random_streams import Stream, random_stream
 
-__all__ = ["ChoosePairs", "LabelSampler", "SeededMinibatches", "hold_out", "make_batch", "sample_negatives"]
+__all__ = ["PairSampler", "LabelSampler", "SeededMinibatches", "hold_out", "make_batch", "sample_negatives"]
 
-#: A function that returns the pairs that a minibatch uses, given its positives, B×K, and what it draws from.
-ChoosePairs: TypeAlias = Callable[[csr_array, np.random.Generator], Likelihood]
+#: A function of the positives of a minibatch, B×K, and a random generator, which returns the pairs that a step uses.
+PairSampler: TypeAlias = Callable[[csr_array, np.random.Generator], Likelihood]
 
-#: Share of the labels that are drawn in proportion to label frequencies. The others are uniform, so that the
+#: Share of the sampled labels that are drawn in proportion to label frequencies. The others are drawn uniformly, so the
 #: weights of rare labels are at most twice those of uniform sampling.
 FREQUENT_SHARE = 0.5
 
 
 def hold_out(count: int, share: float, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split N points at random into those to train on and those to validate on (row numbers in ascending order).
+    """Split `count` points at random; return the rows to train on and the held-out rows, both in ascending order.
 
-    round(share·N) points are held out, at least 1 and at most N − 1; none if N < 2 or the share is 0.
+    round(share·count) points are held out, at least 1 and at most count − 1; none if count < 2 or the share is 0.
     """
     held_out_count = min(max(1, round(share * count)), count - 1) if share > 0 else 0
     chosen = np.zeros(count, bool)
@@ -39,7 +39,7 @@ def hold_out(count: int, share: float, random: np.random.Generator) -> tuple[NDA
 
 
 class SeededMinibatches:
-    """Minibatches of N points, of almost equal size, in a random order that the seed and the epoch determine."""
+    """Minibatches of `count` points, of almost equal size; the seed and the epoch determine the random order."""
 
     def __init__(self, count: int, batch_size: int, seed: int) -> None:
         self._count = count
@@ -53,7 +53,7 @@ class SeededMinibatches:
         return -(-self._count // self._batch_size)
 
     def rows(self, epoch: int, number: int) -> NDArray[np.int64]:
-        """Return the rows of minibatch `number` of an epoch; both are counted from 0."""
+        """Return the rows of minibatch `number` of an epoch; both count from 0."""
         if self._cached[0] != epoch:
             order = random_stream(self._seed, Stream.MINIBATCHES, epoch).permutation(self._count)
             self._cached = epoch, np.array_split(order, len(self))
@@ -61,10 +61,10 @@ class SeededMinibatches:
 
 
 class LabelSampler:
-    """Draws labels that all points of a minibatch share as negatives, beside the labels of its points, given Y, N×K.
+    """A `PairSampler` that samples labels for a whole minibatch, given Y, N×K.
 
-    A minibatch has the labels of its points; `count` more are drawn with replacement, half of them in proportion to
-    label frequencies and half uniformly. If a point lacks label k, its minibatch has this label with the probability
+    A minibatch uses the labels of its points and `count` others, which are drawn with replacement, half in proportion
+    to label frequencies and half uniformly. If a point lacks label k, its minibatch has this label with the probability
     π_k = 1 − (1 − q_k)^count C(N − 1 − n_k, B − 1) / C(N − 1, B − 1), where q_k is the probability of label k in a draw
     and n_k the number of points with the label. The negative has the weight 1/π_k, so the expectation of the bound over
     minibatches and draws is the bound over all labels. All points share the labels, so utilities are one dense product.
@@ -74,17 +74,17 @@ class LabelSampler:
     def __init__(self, labels: csr_array, count: int) -> None:
         self._point_count, self._label_count = labels.shape
         self._count = count
-        #: How many points have each label, n, and the probability of each label in a draw, q.
+        #: n_k, K. `_probability` is q, K.
         self._counts = np.bincount(labels.indices, minlength=self._label_count)
         shares = self._counts / max(1, self._counts.sum())
         probability = FREQUENT_SHARE * shares + (1 - FREQUENT_SHARE) / max(1, self._label_count)
         self._probability = probability / probability.sum()
         self._cumulative = np.cumsum(self._probability)
-        #: The weights 1/π, K, by the size B of a minibatch.
+        #: The weights 1/π, K, by the minibatch size B.
         self._weights: dict[int, NDArray[np.float64]] = {}
 
     def __call__(self, positives: csr_array, random: np.random.Generator) -> Likelihood:
-        """Return the pairs of a minibatch, given its positives, B×K."""
+        """Return the pairs of all points of a minibatch and the sampled labels, given its positives, B×K."""
         if self._count >= self._label_count:
             return AllPairs(positives)
         drawn = np.searchsorted(self._cumulative, random.random(self._count), side="right")
@@ -92,6 +92,7 @@ class LabelSampler:
         return SharedLabels.among(used, positives, self._weights_for(positives.shape[0])[used])
 
     def _weights_for(self, size: int) -> NDArray[np.float64]:
+        """Return 1/π, K, for minibatches of a size."""
         if size not in self._weights:
             # One point of the minibatch lacks the label; `size` − 1 are drawn from the others.
             others = self._point_count - 1
@@ -106,7 +107,7 @@ def make_batch(
     rows: NDArray[np.int64],
     choose_pairs: Callable[[csr_array], Likelihood] = AllPairs,
 ) -> Batch:
-    """Return the `Batch` of some rows of the inputs and of Y, N×K; its pairs are chosen given its positives."""
+    """Return the `Batch` of some rows of the inputs and of Y, N×K; `choose_pairs` gets its positives, B×K."""
     return Batch(Points(*inputs.rows(rows)), choose_pairs(labels[rows]), labels.shape[0] / len(rows))
 
 
@@ -120,7 +121,7 @@ def sample_negatives(labels: csr_array, random: np.random.Generator, count: int)
     B, K = labels.shape
     positive_counts = np.diff(labels.indptr).astype(np.int64)
     sizes = np.minimum(count, K - positive_counts)
-    # Pairs as integers, point·K + label.
+    # A pair is the integer point·K + label; `pairs` has those that may not be drawn again.
     pairs = np.repeat(np.arange(B) * K, positive_counts) + labels.indices
     missing = sizes
     while missing.any():

@@ -39,7 +39,7 @@ from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.label_texts import TextWords
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.training.minibatches import ChoosePairs, LabelSampler, sample_negatives
+from xmlgp.training.minibatches import LabelSampler, PairSampler, sample_negatives
 
 __all__ = ["InducingMethod", "MLGPFMethod", "Parameters", "Problem", "WeightSpaceMethod", "load_method", "log_odds"]
 
@@ -95,7 +95,7 @@ class MLGPFMethod(Protocol):
     def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
-    def pairs(self, labels: csr_array) -> ChoosePairs:
+    def pairs(self, labels: csr_array) -> PairSampler:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
 
     def bound(self, coordinates: Inputs | Selected) -> Bound:
@@ -144,7 +144,7 @@ class InducingMethod(MLGPFMethod):
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
-    def pairs(self, labels: csr_array) -> ChoosePairs:
+    def pairs(self, labels: csr_array) -> PairSampler:
         """Return the function that chooses the pairs of a minibatch of points with these labels.
 
         Of `negatives` that are half of the labels or more, a sample would hardly be cheaper than all.
@@ -239,7 +239,7 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh(features, work), None, self.settings.dtype, sparse=True)
 
-    def pairs(self, labels: csr_array) -> ChoosePairs:
+    def pairs(self, labels: csr_array) -> PairSampler:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
         return LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
 
