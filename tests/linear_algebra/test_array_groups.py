@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from xmlgp.linear_algebra.array_groups import (
-    REAL,
+    COMMON_FLOAT,
     Array,
     ArrayGroup,
     arrays_fit,
     at_least,
     csr_pattern,
+    indices_below,
     is_positive,
-    numbers,
 )
 
-WEIGHTS = ArrayGroup("w.", mean=Array("K P", REAL), log_variance=Array("K", REAL), scale=Array("1+P"))
+WEIGHTS = ArrayGroup("w.", mean=Array("K P", COMMON_FLOAT), log_variance=Array("K", COMMON_FLOAT), scale=Array("1+P"))
 COUNTS = ArrayGroup(counts=Array("K", np.int64, at_least(0)))
 
 ARRAYS = {
@@ -67,7 +67,7 @@ def test_a_group_may_be_needed_or_forbidden():
     assert fit({}, weights=None)
 
 
-@pytest.mark.parametrize(("check", "values"), [(is_positive, [0]), (at_least(1), [0.5]), (numbers("K"), [-1, 3])])
+@pytest.mark.parametrize(("check", "values"), [(is_positive, [0]), (at_least(1), [0.5]), (indices_below("K"), [-1, 3])])
 def test_values_that_are_not_allowed(check, values):
     assert not any(check(np.array([value]), {"K": 3}) for value in values)
     assert check(np.array([1, 2]), {"K": 3})

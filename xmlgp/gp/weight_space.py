@@ -27,7 +27,7 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters, bounded_exp, is_inside
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup
+from xmlgp.linear_algebra.array_groups import COMMON_FLOAT, Array, ArrayGroup
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.special import log_factorials
 from xmlgp.runtime.threads import parallel_for
@@ -48,7 +48,10 @@ __all__ = [
 
 #: The arrays of q(t) in a trained model.
 LATENT_WEIGHTS = ArrayGroup(
-    "latent_weights.", mean=Array("D P", REAL), log_variance=Array("D", REAL), log_prior=Array("D", REAL)
+    "latent_weights.",
+    mean=Array("D P", COMMON_FLOAT),
+    log_variance=Array("D", COMMON_FLOAT),
+    log_prior=Array("D", COMMON_FLOAT),
 )
 
 #: The names of the parameters of a trained model: means of q(t), D×P, log variances, D, and log a, D.

@@ -1,9 +1,9 @@
-"""Groups of arrays that describe themselves: the names, shapes, types and values of what a part of a model stores.
+"""Declarations of the arrays that a model stores: their names, shapes, types and allowed values.
 
-Model folders are untrusted, and compiled loops check neither shapes nor indices. So a part of a model declares its
-arrays once, as an `ArrayGroup`, and `arrays_fit` checks those of a folder. Shapes are in letters, those of
-docs/model-folder.md: "K P" is a matrix, "1+E" a vector, "" a number. A letter has the same size in all groups of a
-model.
+Model folders are untrusted, and compiled loops check neither shapes nor indices. Each component of a model therefore
+declares its arrays as an `ArrayGroup`, and `arrays_fit` checks the arrays of a folder against the declarations. A shape
+is written with the letters of docs/model-folder.md: "K P" is a matrix, "1+E" a vector of E + 1 elements, "" a scalar.
+A letter has the same size in all groups of a model.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "FLOAT",
-    "REAL",
+    "ANY_FLOAT",
+    "COMMON_FLOAT",
     "Array",
     "ArrayGroup",
     "arrays_fit",
@@ -25,30 +25,34 @@ __all__ = [
     "csr_pattern",
     "is_not_empty",
     "is_positive",
-    "numbers",
+    "indices_below",
 ]
 
-#: The size of each letter.
+#: The size that each letter of a shape stands for.
 Sizes: TypeAlias = dict[str, int]
 
-#: Whether the values of an array are allowed, given the sizes of letters.
+#: A function that returns whether the values of an array are allowed, given the sizes of letters.
 Check: TypeAlias = Callable[[NDArray[Any], Sizes], bool]
 
-#: The type of an array of float32 or float64, and of arrays that are all of the same of these types.
-FLOAT = "float"
-REAL = "real"
+#: The type of an array that is float32 or float64, and of one that has the same of these types as all others so
+#: declared.
+ANY_FLOAT = "float"
+COMMON_FLOAT = "real"
 
 
 class Array(NamedTuple):
-    """What an array must be: its shape in letters; its type, `FLOAT` or `REAL`; a check of values."""
+    """The declaration of an array: its shape in letters, its type, and a check of its values, if any.
+
+    The type is `ANY_FLOAT`, `COMMON_FLOAT` or one of NumPy, which includes its subtypes.
+    """
 
     shape: str
-    dtype: type | str = FLOAT
+    dtype: type | str = ANY_FLOAT
     check: Check | None = None
 
-    def has_shape(self, array: NDArray[Any], sizes: Sizes) -> bool:
-        """Return whether an array has this shape and type; letters without a size get theirs."""
-        if self.dtype in (FLOAT, REAL):
+    def matches(self, array: NDArray[Any], sizes: Sizes) -> bool:
+        """Return whether an array has this shape and type; write the sizes of letters that have none yet to `sizes`."""
+        if self.dtype in (ANY_FLOAT, COMMON_FLOAT):
             fits = array.dtype.type in (np.float32, np.float64)
         else:
             fits = np.issubdtype(array.dtype, self.dtype)
@@ -59,15 +63,18 @@ class Array(NamedTuple):
 
 
 def _has_size(term: str, size: int, sizes: Sizes) -> bool:
-    """Return whether a size is that of "5", "K" or "1+K"."""
+    """Return whether a dimension has the size of its term, such as "5", "K" or "1+K"; a new letter gets its size."""
     if term.isdigit():
         return size == int(term)
-    more = int(term.startswith("1+"))
-    return sizes.setdefault(term[-1], size - more) == size - more
+    offset = int(term.startswith("1+"))
+    return sizes.setdefault(term[-1], size - offset) == size - offset
 
 
 class ArrayGroup:
-    """Arrays that a model has all of, or none. Names are those in a model; they begin with the prefix."""
+    """Declarations of arrays that a model has either all or none of.
+
+    `arrays` maps the names in the model, the prefix followed by the name of the argument, to the declarations.
+    """
 
     def __init__(self, prefix: str = "", /, **arrays: Array) -> None:
         self._prefix = prefix
@@ -78,28 +85,31 @@ class ArrayGroup:
         return not self.arrays.keys().isdisjoint(parameters)
 
     def read(self, parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return those of the arrays that a model has, by their names without the prefix."""
+        """Return the arrays of the group that a model has, by their names without the prefix."""
         return {name.removeprefix(self._prefix): parameters[name] for name in self.arrays if name in parameters}
 
     def named(self, arrays: Mapping[str, NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
-        """Return arrays by their names in a model; None stands for none."""
+        """Return arrays by their names in a model, without those that are None."""
         return {self._prefix + name: array for name, array in arrays.items() if array is not None}
 
 
 def arrays_fit(parameters: Mapping[str, NDArray[Any]], groups: Mapping[ArrayGroup, bool | None], sizes: Sizes) -> bool:
-    """Return whether the untrusted arrays of a model are those of some groups, and finite; sizes get more letters.
+    """Return whether the untrusted arrays of a model match the declarations of groups and are finite.
 
-    A model must have a group of True, must not have one of False, and may have one of None.
+    `groups` maps each group to True if a model must have it, False if it must not, and None if it may. No other arrays
+    are allowed. The sizes of letters that have none yet are written to `sizes`.
     """
     present = {group: group.is_in(parameters) for group in groups}
     declared = {name: array for group in groups if present[group] for name, array in group.arrays.items()}
-    real = {parameters[name].dtype for name in declared.keys() & parameters.keys() if declared[name].dtype == REAL}
+    real = {
+        parameters[name].dtype for name in declared.keys() & parameters.keys() if declared[name].dtype == COMMON_FLOAT
+    }
     return (
         all(needed in (None, present[group]) for group, needed in groups.items())
         and parameters.keys() == declared.keys()
         and len(real) <= 1
-        and all(array.has_shape(parameters[name], sizes) for name, array in declared.items())
-        # Values last: an array of another shape may be a hole in a file.
+        and all(array.matches(parameters[name], sizes) for name, array in declared.items())
+        # Values last: to read an array of a wrong shape, such as a sparse file's, could exhaust memory.
         and all(array.check is None or array.check(parameters[name], sizes) for name, array in declared.items())
         and all(np.isfinite(array).all() for array in parameters.values())
     )
@@ -111,31 +121,35 @@ def is_positive(values: NDArray[Any], sizes: Sizes) -> bool:
 
 
 def is_not_empty(values: NDArray[Any], sizes: Sizes) -> bool:
-    """Return whether there are values. A file can claim any number of rows without elements."""
+    """Return whether there are values; an array without elements can claim any number of rows."""
     return values.size > 0
 
 
 def at_least(least: float) -> Check:
-    """Return a check for values from `least` on."""
+    """Return a check for values of at least `least`."""
     return lambda values, sizes: bool((values >= least).all())
 
 
 def between(low: float, high: float) -> Check:
-    """Return a check for values from one number to another."""
+    """Return a check for values from `low` to `high`, both included."""
     return lambda values, sizes: bool(((values >= low) & (values <= high)).all())
 
 
-def numbers(letter: str, least: int = 0) -> Check:
-    """Return a check for integers from `least` up to the size of a letter less one."""
+def indices_below(letter: str, least: int = 0) -> Check:
+    """Return a check for integers from `least` to the size of a letter minus one."""
     return lambda values, sizes: bool(((values >= least) & (values < sizes[letter])).all())
 
 
 def csr_pattern(shape: str, count: str, indptr: str = "indptr", indices: str = "indices") -> dict[str, Array]:
-    """Return the declarations of the index arrays of a csr_array, given its shape and the number of its elements."""
+    """Return the declarations of the index arrays of a csr_array.
+
+    `shape` has two letters, such as "N D", `count` is the letter of the number of stored elements, and `indptr` and
+    `indices` are the names of the arrays.
+    """
     rows, columns = shape.split()
 
     def are_starts(values: NDArray[Any], sizes: Sizes) -> bool:
-        # Differences could overflow.
+        # Neighbouring values are compared, because their differences could overflow.
         return bool(values[0] == 0 and values[-1] == sizes[count] and (values[:-1] <= values[1:]).all())
 
-    return {indptr: Array(f"1+{rows}", np.int64, are_starts), indices: Array(count, np.int32, numbers(columns))}
+    return {indptr: Array(f"1+{rows}", np.int64, are_starts), indices: Array(count, np.int32, indices_below(columns))}

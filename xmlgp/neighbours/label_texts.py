@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least, csr_pattern, numbers
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least, csr_pattern, indices_below
 from xmlgp.linear_algebra.special import expit
 from xmlgp.metrics.ranking import canonical
 from xmlgp.neighbours.search import build_index, nearest
@@ -91,7 +91,7 @@ def default_fit(point_count: int) -> NDArray[np.float64]:
 #: The arrays of texts: M texts with t words, of W in all.
 LABEL_TEXTS = ArrayGroup(
     "label_texts.",
-    labels=Array("M", np.int32, numbers("K")),
+    labels=Array("M", np.int32, indices_below("K")),
     **csr_pattern("M W", "t"),
     weights=Array("W", np.float32, at_least(0)),
     fit=Array(str(len(PRIOR) + 2), np.float64, lambda values, sizes: bool(0 <= values[-1] <= 1)),

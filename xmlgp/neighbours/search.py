@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.linear_algebra.array_groups import Array, at_least, csr_pattern, numbers
+from xmlgp.linear_algebra.array_groups import Array, at_least, csr_pattern, indices_below
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.runtime.threads import run_parallel
@@ -83,7 +83,7 @@ POSTINGS = {
     "highest": Array("D", np.float32, at_least(0)),
     **csr_pattern("D N", "p", "starts", "row_of"),
     "code_of": Array("p", np.int16),
-    "column_of": Array("D", np.int32, numbers("f", -1)),
+    "column_of": Array("D", np.int32, indices_below("f", -1)),
     "columns": Array("f N", np.int8),
 }
 

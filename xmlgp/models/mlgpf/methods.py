@@ -33,7 +33,7 @@ from xmlgp.gp.weight_space import (
     feature_shares,
     unwhitened,
 )
-from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_empty
+from xmlgp.linear_algebra.array_groups import ANY_FLOAT, Array, ArrayGroup, is_not_empty
 from xmlgp.models.mlgpf.newton_start import newton_start
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.label_texts import TextWords
@@ -225,7 +225,7 @@ class InducingMethod(MLGPFMethod):
         shapes = {"log_variance": "", "log_lengthscale": "", "log_relevance": "J"}
         kernel = {name: Array(shapes[name.rpartition(".")[2]]) for name in self.latent.kernel.parameter_names()}
         posterior = dict(zip(self.posterior.parameter_names, map(Array, self.posterior.shapes), strict=True))
-        return {ArrayGroup(inducing=Array("M J", FLOAT, is_not_empty), **kernel, **posterior): True}
+        return {ArrayGroup(inducing=Array("M J", ANY_FLOAT, is_not_empty), **kernel, **posterior): True}
 
 
 class WeightSpaceMethod(MLGPFMethod):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.gp.parameters import LIMIT, bounded_exp
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, csr_pattern
+from xmlgp.linear_algebra.array_groups import COMMON_FLOAT, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.special import expit
 from xmlgp.models.mlgpf.label_weights.pattern import label_features, totals_by_label
@@ -30,9 +30,9 @@ __all__ = [
 LABEL_WEIGHTS = ArrayGroup(
     "label_weights.",
     **csr_pattern("K D", "W", indices="features"),
-    mean=Array("W", REAL),
-    log_variance=Array("W", REAL),
-    log_prior=Array("D", REAL),
+    mean=Array("W", COMMON_FLOAT),
+    log_variance=Array("W", COMMON_FLOAT),
+    log_prior=Array("D", COMMON_FLOAT),
 )
 
 #: Labels whose initial variances are computed at a time.
