@@ -35,11 +35,11 @@ INTERCEPT_PRECISION = 1e-3
 #: Rows per partial sum; the partial sums are added in double precision.
 BLOCK = 256
 
-#: Elements of dense matrices that a core factorises between checks for a second interrupt. Without checks it would wait
-#: for all topics, up to an hour.
+#: Elements of dense matrices that a core factorises between two checks for an interrupt. Without these checks a second
+#: Ctrl-C would wait for all topics, up to an hour.
 ELEMENTS_AT_ONCE = 1 << 22
 
-#: Relative residual at which a sample is accurate enough.
+#: Relative residual at which `cg_sample` stops.
 TOLERANCE = 1e-4
 
 #: `indptr`, `indices` and `data` of a csr_array, for compiled functions.
@@ -61,9 +61,9 @@ def with_intercept(features: csr_array) -> csr_array:
     """Return features with a last column of ones, N×(D+1)."""
     N, D = features.shape
     ends = features.indptr[1:]
-    # Faster than `hstack`. With the column of ones the number of elements may exceed 32 bits.
-    wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
-    indptr = (features.indptr + np.arange(N + 1)).astype(wide)
+    # Faster than `hstack`. The ones may make the number of elements exceed 32 bits.
+    index_dtype = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
+    indptr = (features.indptr + np.arange(N + 1)).astype(index_dtype)
     indices = np.insert(features.indices, ends, D)
     data = np.insert(features.data, ends, 1)
     return csr_array((data, indices, indptr), shape=(N, D + 1))
@@ -72,9 +72,9 @@ def with_intercept(features: csr_array) -> csr_array:
 class LeastSquares:
     """The quadratic function that an M-step maximises: Σ_n [κ_nt w_tᵀx_n − ½ ω_nt (w_tᵀx_n)²] − ½ Σ_d τ_d w_dt².
 
-    At the current weights it has `log_odds` ψ = X W, `omega` ω and `residuals` κ − ω ψ, the gradient by ψ, all N×T.
-    They are allocated once, because allocating them in every step takes longer than filling them. `precisions` are τ,
-    the intercept's last, D+1.
+    At the current weights, `log_odds` is ψ = X W, `omega` is ω, and `residuals` is κ − ω ψ, the gradient by ψ, all N×T.
+    These arrays are allocated once, because allocating them in every step takes longer than filling them. `precisions`
+    is τ, D+1, with that of the intercept last.
     """
 
     def __init__(self, design: Design, topic_count: int, dtype: np.dtype[np.floating]) -> None:
@@ -93,7 +93,7 @@ class LeastSquares:
         shapes: NDArray[np.floating],
         precisions: NDArray[np.floating],
     ) -> None:
-        """Set τ, and ψ, ω and residuals of the lower bound on the likelihood that is tight at the weights, (D+1)×T."""
+        """Set τ, ψ, ω and the residuals of the lower bound on the log likelihood that is tight at W, (D+1)×T."""
         self.precisions = precisions
         self.set_log_odds(weights)
         polya_gamma_means(counts, self.log_odds, shapes, self.omega, self.residuals)
@@ -103,7 +103,10 @@ class LeastSquares:
         sparse.product(self.design.rows, weights, self.log_odds)
 
     def multiply(self, direction: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T; they overwrite earlier ones, and residuals."""
+        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T.
+
+        The results are views of arrays that the next call overwrites; the second is `residuals`.
+        """
         sparse.product(self.design.rows, direction, self._image)
         return self._image, np.multiply(self.omega, self._image, out=self.residuals)
 
@@ -111,9 +114,9 @@ class LeastSquares:
 def cg_solve(system: LeastSquares, weights: NDArray[np.floating], steps: int) -> None:
     """Take conjugate gradient steps on S_t w_t = Xᵀ κ_t from the current weights, for all topics; update the log odds.
 
-    The diagonals of S_t are the preconditioner. No step
-    lowers the quadratic function. The matrices S_t are not formed: a step multiplies X and Xᵀ with matrices of T
-    columns. The residuals are overwritten. Source: [B] (18).
+    The diagonals of S_t are the preconditioner. No step decreases the quadratic function. The matrices S_t are not
+    formed: a step multiplies X and Xᵀ with matrices of T columns. The weights and the log odds change in place; the
+    residuals are overwritten. Source: [B] (18).
     """
     gradient = sparse.product(system.design.columns, system.residuals)
     gradient -= system.precisions[:, None] * weights
@@ -123,9 +126,9 @@ def cg_solve(system: LeastSquares, weights: NDArray[np.floating], steps: int) ->
 
 
 def cg_sample(
-    system: LeastSquares, random: np.random.Generator, steps: int, right: NDArray[np.floating] | float = 0
+    system: LeastSquares, random: np.random.Generator, steps: int, b: NDArray[np.floating] | float = 0
 ) -> NDArray[np.floating]:
-    """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T, where b is `right`.
+    """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T, given b, (D+1)×T.
 
     It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ for standard normal ε, ε′ by conjugate gradients; the covariance of
     the last two terms is S_t. With b = 0 the squares are unbiased estimates of the variances of the weights. It takes
@@ -136,7 +139,7 @@ def cg_sample(
     shape = (len(system.precisions), system.omega.shape[1])
     noise = random.standard_normal(system.omega.shape, dtype)
     noise *= np.sqrt(system.omega)
-    total = sparse.product(system.design.columns, noise) + right
+    total = sparse.product(system.design.columns, noise) + b
     total += np.sqrt(system.precisions[:, None]) * random.standard_normal(shape, dtype)
     sample = np.zeros(shape, dtype)
     for direction, _, lengths in _conjugate_directions(system, total, steps, TOLERANCE):
@@ -150,32 +153,36 @@ def _conjugate_directions(
     """Yield conjugate directions, (D+1)×T, their images under X, N×T, and step lengths, T.
 
     It stops after `steps`, or when the preconditioned residuals of all topics have fallen to `tolerance` times their
-    initial norm. The gradient is changed in place.
+    initial norm. The gradient changes in place.
     """
     precisions = system.precisions[:, None]
     diagonal = sparse.product(system.design.squares, system.omega)
     diagonal += precisions
     scaled = gradient / diagonal
     direction = scaled.copy()
-    size = _column_products(gradient, scaled)
-    enough = tolerance**2 * size
+    squared_norm = _column_products(gradient, scaled)
+    target = tolerance**2 * squared_norm
     for step in range(steps):
         image, weighted = system.multiply(direction)
-        curved = sparse.product(system.design.columns, weighted)
-        curved += precisions * direction
-        curvature = _column_products(direction, curved)
-        # A topic that has converged has no curvature.
-        lengths = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0).astype(gradient.dtype)
+        curved_direction = sparse.product(system.design.columns, weighted)
+        curved_direction += precisions * direction
+        curvature = _column_products(direction, curved_direction)
+        # The direction of a topic that has converged is zero, and so is its curvature.
+        lengths = np.divide(squared_norm, curvature, out=np.zeros_like(squared_norm), where=curvature > 0).astype(
+            gradient.dtype
+        )
         yield direction, image, lengths
         if step + 1 == steps:
             return
-        gradient -= lengths * curved
+        gradient -= lengths * curved_direction
         np.divide(gradient, diagonal, out=scaled)
-        before = size
-        size = _column_products(gradient, scaled)
-        if (size <= enough).all():
+        previous = squared_norm
+        squared_norm = _column_products(gradient, scaled)
+        if (squared_norm <= target).all():
             return
-        direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
+        direction *= np.divide(squared_norm, previous, out=np.zeros_like(squared_norm), where=previous > 0).astype(
+            gradient.dtype
+        )
         direction += scaled
 
 
@@ -194,18 +201,18 @@ def cholesky_solve(
     weights: NDArray[np.floating],
     random: np.random.Generator | None = None,
 ) -> None:
-    """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
+    """Write the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
-    Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a
-    dense matrix, (D+1)×(D+1); each core has one at a time. It uses ω, but not ψ and the residuals of the system.
-    An S_t without a Cholesky factor raises NumericalError.
+    `counts_less_shapes` is 2κ, N×T. With `random`, samples add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε
+    ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1), and each core has one at a time. ψ and the residuals of the
+    system are not used. NumericalError is raised if an S_t has no Cholesky factor.
     """
     design = system.design
-    right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
-    right *= 0.5
-    noise = np.zeros(right.shape[::-1]) if random is None else random.standard_normal(right.shape[::-1])
-    rows = _arrays_of(design.rows)
-    columns = _arrays_of(design.columns)
+    b = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
+    b *= 0.5
+    noise = np.zeros(b.shape[::-1]) if random is None else random.standard_normal(b.shape[::-1])
+    rows = _csr_arrays(design.rows)
+    columns = _csr_arrays(design.columns)
 
     def solve_topic(t: int) -> None:
         matrix = np.zeros((len(weights), len(weights)))
@@ -213,15 +220,16 @@ def cholesky_solve(
         factor = try_cholesky(matrix)
         if factor is None:
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
-        weights[:, t] = solve_with_factor(factor, right[:, t], noise[t])
+        weights[:, t] = solve_with_factor(factor, b[:, t], noise[t])
 
-    T = right.shape[1]
+    T = b.shape[1]
     topics_at_once = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
     for start in range(0, T, topics_at_once):
         run_parallel(partial(solve_topic, t) for t in range(start, min(start + topics_at_once, T)))
 
 
-def _arrays_of(matrix: csr_array) -> CSR:
+def _csr_arrays(matrix: csr_array) -> CSR:
+    """Return the arrays of a matrix, which compiled functions take in its place."""
     return matrix.indptr, matrix.indices, matrix.data
 
 
@@ -233,7 +241,7 @@ def _fill_normal_matrix(
     row_ptr, features, values = rows
     column_ptr, points, column_values = columns
     for d in range(len(matrix)):
-        # One row of the matrix at a time, which stays in the cache.
+        # The loop fills one row of the matrix at a time, so that it stays in the cache.
         row = matrix[d]
         for e in range(column_ptr[d], column_ptr[d + 1]):
             n = points[e]
