@@ -132,7 +132,7 @@ def test_the_search_by_dense_features_depends_neither_on_blocks_nor_on_other_poi
     kernel = Kernel(0.5, 1.0, 0.2)
     search = DenseSearch(build_index(rows), standardise(dense))
     whole = search.search(queries, new, 10, kernel)
-    monkeypatch.setattr("xmlgp.neighbours.dense.ROWS", 5)
+    monkeypatch.setattr("xmlgp.neighbours.dense.MAX_ROWS", 5)
     blocks = search.search(queries, new, 10, kernel)
     part = search.search(queries[4:6], new[4:6], 10, kernel)
     np.testing.assert_array_equal(whole.nearest, blocks.nearest)

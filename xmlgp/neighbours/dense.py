@@ -1,4 +1,4 @@
-"""The nearest training points of points with dense features, such as embeddings, beside their words."""
+"""Search for the nearest training points of points that have dense features, such as embeddings, and words."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from xmlgp.neighbours.hyperparameters import Kernel
 from xmlgp.neighbours.search import PointIndex, all_products, chosen_products
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["DenseFeatures", "DenseSearch", "Found", "standardise"]
+__all__ = ["StandardisedDense", "DenseSearch", "NearestPoints", "standardise"]
 
-#: Most covariances with training points that a core has in memory, and most points of such a block.
-BLOCK = 1 << 22
-ROWS = 64
+#: Largest number of covariances with training points that a core computes at once, and largest number of points for
+#: which it does.
+MAX_COVARIANCES = 1 << 22
+MAX_ROWS = 64
 
-#: The width of columns that are equal for all training points, which then have no effect.
-FAR = 1e30
+#: The width of columns that are constant over the training points. Divided by it, they have no effect.
+CONSTANT_WIDTH = 1e30
 
 
-class DenseFeatures(NamedTuple):
-    """Dense features of the training points, N×E, less their `center` and divided by their `width`, both E."""
+class StandardisedDense(NamedTuple):
+    """Standardised dense features of the training points: (e − `center`)/`width`, N×E; both have E elements."""
 
     values: NDArray[np.floating]
     center: NDArray[np.float64]
     width: NDArray[np.float64]
 
     def standardised(self, dense: NDArray[Any], dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
-        """Return dense features of other points in the same way, moved into the range of their type."""
+        """Return dense features of other points, B×E, standardised the same way and clipped to the range of `dtype`."""
         result: NDArray[np.floating] = np.empty(dense.shape, dtype)
         limit = float(np.finfo(dtype).max)
         for rows in array_blocks(dense):
@@ -41,17 +42,18 @@ class DenseFeatures(NamedTuple):
             result[rows] = np.clip(values, -limit, limit)
         return result
 
-    def extended(self, dense: NDArray[Any]) -> DenseFeatures:
-        """Return the features of these training points and more, given as read."""
+    def extended(self, dense: NDArray[Any]) -> StandardisedDense:
+        """Return the features of these training points and of more, given before standardisation."""
         return self._replace(values=np.concatenate([self.values, self.standardised(dense, np.float16)]))
 
 
-def standardise(dense: NDArray[Any]) -> DenseFeatures:
-    """Return dense features of training points, N×E, in half precision.
+def standardise(dense: NDArray[Any]) -> StandardisedDense:
+    """Return the standardised dense features of training points, N×E, in half precision.
 
-    The mean of ½‖e − e′‖² over pairs of points is one, the same share of it for each column.
+    Each column is divided by √E times its standard deviation, so the mean of ½‖e − e′‖² over pairs of points is one,
+    and every column contributes the same.
     """
-    # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
+    # Sums of deviations from the first point, so that features like 1.6e9 ± 1 keep their precision.
     start = dense[0].astype(np.float64)
     sums = np.zeros((2, dense.shape[1]))
     for rows in array_blocks(dense):
@@ -59,16 +61,17 @@ def standardise(dense: NDArray[Any]) -> DenseFeatures:
         sums += deviations.sum(axis=0), np.square(deviations).sum(axis=0)
     mean, square = sums / len(dense)
     variance = np.maximum(square - np.square(mean), 0)
-    width = np.where(variance > 0, np.sqrt(variance * dense.shape[1]), FAR)
-    features = DenseFeatures(np.empty((0, dense.shape[1]), np.float16), start + mean, width)
+    width = np.where(variance > 0, np.sqrt(variance * dense.shape[1]), CONSTANT_WIDTH)
+    features = StandardisedDense(np.empty((0, dense.shape[1]), np.float16), start + mean, width)
     return features.extended(dense)
 
 
-class Found(NamedTuple):
-    """The nearest n training points of B points, best first, and the products of their words, both B×n; −1 is none.
+class NearestPoints(NamedTuple):
+    """The n nearest training points of each of B points.
 
-    `half_distances` are ½‖e − e′‖² of the dense features, B×n, and `has_words`, B, says which points have words; both
-    are None without dense features.
+    `nearest` has their rows, nearest first, or −1 where there are fewer, and `products` the inner products of the word
+    features of unit length, both B×n. `half_distances` has ½‖e − e′‖² of the dense features, B×n, and `has_words` is
+    true for points with words, B; both are None without dense features.
     """
 
     nearest: NDArray[np.int32]
@@ -77,7 +80,11 @@ class Found(NamedTuple):
     has_words: NDArray[np.bool_] | None = None
 
     def exponents(self, kernel: Kernel) -> NDArray[np.float32]:
-        """Return the logarithms of the covariances with the nearest points, B×n."""
+        """Return the logarithms of the covariances with the nearest points, B×n.
+
+        They are [x has words] (xᵀx′ − 1)/ℓ² − r ½‖e − e′‖², with the squared lengthscale ℓ² of the words and the
+        relevance r of the dense features.
+        """
         exponents: NDArray[np.float32] = (self.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
         if self.half_distances is not None and self.has_words is not None:
             exponents *= self.has_words[:, None]
@@ -86,26 +93,29 @@ class Found(NamedTuple):
 
 
 class DenseSearch:
-    """A search of all training points, given the index of their words and their dense features."""
+    """An exhaustive search of the training points, given the index of their words and their dense features."""
 
-    def __init__(self, words: PointIndex, dense: DenseFeatures) -> None:
+    def __init__(self, words: PointIndex, dense: StandardisedDense) -> None:
         self._words = words
         self._dense = dense
-        #: Of the training points, in single precision.
+        #: The standardised dense features of the training points, N×E, in single precision.
         self.values = dense.values.astype(np.float32)
         self._half_norms = 0.5 * np.einsum("ne,ne->n", self.values, self.values)
 
     @property
     def width(self) -> int:
-        """E."""
+        """Number of dense features, E."""
         return int(self.values.shape[1])
 
-    def search(self, words: csr_array, dense: NDArray[Any], count: int, kernel: Kernel) -> Found:
-        """Return the training points of largest covariance with points, given their words, B×D, and dense features."""
+    def search(self, words: csr_array, dense: NDArray[Any], count: int, kernel: Kernel) -> NearestPoints:
+        """Return the `count` training points of largest covariance with each of B points.
+
+        `words` are scaled to unit length, B×D; `dense` features are as read, B×E.
+        """
         N = len(self.values)
         count = min(count, N)
         standardised = self._dense.standardised(dense)
-        step = max(1, min(ROWS, BLOCK // max(1, N)))
+        step = max(1, min(MAX_ROWS, MAX_COVARIANCES // max(1, N)))
         # The size of blocks, and so the result, does not depend on the number of cores.
         with one_blas_thread():
             tasks = (
@@ -117,11 +127,12 @@ class DenseSearch:
             blocks = run_parallel(tasks)
         if not blocks:
             empty = np.empty((0, count), np.float32)
-            return Found(empty.astype(np.int32), empty, empty, np.empty(0, bool))
+            return NearestPoints(empty.astype(np.int32), empty, empty, np.empty(0, bool))
         parts = zip(*blocks, strict=True)
-        return Found(*map(np.concatenate, parts))
+        return NearestPoints(*map(np.concatenate, parts))
 
-    def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> Found:
+    def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> NearestPoints:
+        """Return the `count` nearest training points of a block of points, given standardised dense features."""
         products = all_products(self._words, words)
         half_distances = product_by_rows(dense, self.values.T)
         half_distances -= self._half_norms
@@ -129,15 +140,18 @@ class DenseSearch:
         # A squared distance below zero is a rounding error.
         np.minimum(half_distances, 0, out=half_distances)
         half_distances *= -1
-        every = np.broadcast_to(np.int32(0), products.shape)
+        # `exponents` does not use the rows.
+        no_rows = np.broadcast_to(np.int32(0), products.shape)
         has_words = np.diff(words.indptr) > 0
-        exponents = Found(every, products, half_distances, has_words).exponents(kernel)
+        exponents = NearestPoints(no_rows, products, half_distances, has_words).exponents(kernel)
         nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
+        # `all_products` are approximate, so the products of the nearest points are computed again. Equal points stay in
+        # the order of their rows.
         nearest.sort(axis=1)
         half_distances = np.take_along_axis(half_distances, nearest, axis=1)
         products = chosen_products(self._words, words, nearest)
-        exponents = Found(nearest, products, half_distances, has_words).exponents(kernel)
+        exponents = NearestPoints(nearest, products, half_distances, has_words).exponents(kernel)
         order = np.argsort(-exponents, axis=1, kind="stable")
         nearest = np.take_along_axis(nearest, order, axis=1)
         products, half_distances = (np.take_along_axis(array, order, axis=1) for array in (products, half_distances))
-        return Found(nearest, products, half_distances, has_words)
+        return NearestPoints(nearest, products, half_distances, has_words)

@@ -27,7 +27,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.metrics.ranking import top_entries
-from xmlgp.neighbours.dense import DenseFeatures, DenseSearch, Found, standardise
+from xmlgp.neighbours.dense import DenseSearch, NearestPoints, StandardisedDense, standardise
 from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
 from xmlgp.neighbours.regression import Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
@@ -102,7 +102,7 @@ NEIGHBOURS = ArrayGroup(
     recall=Array("2", np.float64, between(0, 1)),
 )
 
-#: The arrays of `DenseFeatures`.
+#: The arrays of `StandardisedDense`.
 DENSE = ArrayGroup(
     "neighbours.dense_",
     values=Array("N E", np.floating),
@@ -117,7 +117,7 @@ class Neighbours(NamedTuple):
     words: PointIndex
     labels: csr_array
     choices: Choices
-    dense: DenseFeatures | None = None
+    dense: StandardisedDense | None = None
     recall: Recall = Recall(1.0, 0.0)
 
     @classmethod
@@ -138,7 +138,7 @@ class Neighbours(NamedTuple):
         words = PointIndex(rows, *(arrays[name] for name in POSTINGS))
         values = np.ones(len(arrays["labels"]), np.float32)
         labels = as_csr(values, arrays["labels"], arrays["label_indptr"], K)
-        dense = DenseFeatures(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
+        dense = StandardisedDense(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
         return cls(words, labels, Choices.of(arrays["choices"]), dense, Recall(*arrays["recall"].tolist()))
 
     def extended(self, words: csr_array, labels: csr_array, dense: NDArray[Any] | None) -> Neighbours:
@@ -185,7 +185,7 @@ class Predicted(NamedTuple):
     The rest of g_k is π_k times the `rest` of the regression. `least`, B, are the least weights in the pool.
     """
 
-    found: Found
+    found: NearestPoints
     regressed: Regressed
     shares: csr_array
     least: NDArray[np.float32]
@@ -241,18 +241,18 @@ class NeighbourTerm:
         frequent = self._most_frequent[: max(count, FREQUENT)]
         return united(nearest, np.broadcast_to(frequent, (len(nearest), len(frequent))))
 
-    def search(self, weighted: Features) -> Found:
+    def search(self, weighted: Features) -> NearestPoints:
         """Return the nearest training points of weighted points, B×D."""
         words = scaled_words(weighted.sparse, self._scales)
         if self._dense is not None and weighted.dense is not None:
             return self._dense.search(words, weighted.dense, self._count, self.choices.kernel)
-        return Found(*nearest(self._index, words, self._count))
+        return NearestPoints(*nearest(self._index, words, self._count))
 
     def predict(self, weighted: Features) -> Predicted:
         """Return the predictions at weighted points, B×D."""
         return self.regress(self.search(weighted), self.choices.kernel)
 
-    def regress(self, found: Found, kernel: Kernel) -> Predicted:
+    def regress(self, found: NearestPoints, kernel: Kernel) -> Predicted:
         """Return the predictions at points, given their nearest training points."""
         dense = None if self._dense is None else self._dense.values
         exponents = found.exponents(kernel)
