@@ -1,4 +1,4 @@
-"""Predictions of BMLPL, in closed form, with the activations integrated out over their prior given the features."""
+"""Predictions of BMLPL in closed form: the activations are integrated out over their prior given the features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +17,14 @@ from xmlgp.training.result import LABEL_COUNTS
 
 __all__ = ["BMLPLPredictor"]
 
-#: ψ is clipped to ± this, so that e^ψ and its square are finite in single precision.
+#: ψ is clipped to this absolute value, so that e^ψ and its square are finite in single precision.
 LARGEST_LOG_ODDS = 40
 
-#: For z = v e^ψ up to these values, one, two or three terms of the series of log(1 + z) have a relative error of 7e-6.
-SERIES = (1.35e-5, 4.5e-3, 0.03)
+#: The largest z = v e^ψ for which one, two or three terms of the series log(1 + z) = z − z²/2 + z³/3 − … have a
+#: relative error of at most 7e-6.
+SERIES_LIMITS = (1.35e-5, 4.5e-3, 0.03)
 
-#: Weights above this are processed one by one. They are few, because the weights of a topic sum to one.
+#: Above this weight, log(1 + v e^ψ) is computed exactly. Such weights are few, because those of a topic sum to one.
 LARGE_WEIGHT = 1e-3
 
 
@@ -58,7 +59,7 @@ class BMLPLPredictor(Predictor):
         sizes = {"D": D, "K": K}
         if not arrays_fit(parameters, {ARRAYS: True, LABEL_COUNTS: None}, sizes):
             return False
-        # A model that has learned new labels has fewer topics than it would have if trained anew.
+        # K may have grown since training, so there may be fewer topics than min(topics, K).
         return 0 < sizes["T"] <= min(settings.topics or K, K)
 
     def prepare(self, features: Features, output: str, with_std: bool) -> NDArray[np.floating]:
@@ -71,25 +72,30 @@ class BMLPLPredictor(Predictor):
         return log_odds
 
     def scores(self, scales: NDArray[np.floating], labels: slice, output: str) -> NDArray[np.floating]:
-        """Return the scores of a block of labels, B×L; see `Predictor`."""
+        """Return the scores of a block of labels, B×L; see `Predictor`.
+
+        The rates are s_k = Σ_t r_t log(1 + z_kt) with z_kt = v_kt e^ψ_t. Where z is small, log(1 + z) is a series, whose
+        sums over topics are matrix products. It is exact where a weight is large, and for the small weights of topics
+        whose scale at a point is too large for the series.
+        """
         topics = np.ascontiguousarray(self._small_weights[:, labels])
-        # For small weights a series suffices, which is a sum of matrix products, except for topics with a large scale.
         largest = topics.max(axis=1, initial=0)
-        passive = scales * largest
-        active = passive > SERIES[-1]
-        passive[active] = 0
-        terms = np.searchsorted(SERIES, passive.max(initial=0))
-        # Weights relative to the largest of the topic, because powers of the scales could overflow.
+        # The largest z of each point and topic, B×T, where the series is used; zero elsewhere.
+        largest_z = scales * largest
+        is_exact = largest_z > SERIES_LIMITS[-1]
+        largest_z[is_exact] = 0
+        terms = np.searchsorted(SERIES_LIMITS, largest_z.max(initial=0))
+        # z is `largest_z` times relative weights of at most one, because powers of the scales could overflow.
         relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
-        series = self._shapes * passive
+        series = self._shapes * largest_z
         rates: NDArray[np.floating] = series @ relative
         power = relative
         for divisor in (-2, 3)[:terms]:
-            series *= passive
+            series *= largest_z
             power = power * relative
             rates += (series / divisor) @ power
         for t, shape in enumerate(self._shapes):
-            points = np.flatnonzero(active[:, t])
+            points = np.flatnonzero(is_exact[:, t])
             rates[points] += shape * np.log1p(scales[points, t, None] * topics[t])
             weights = self._topics[t, labels]
             large = np.flatnonzero(weights > LARGE_WEIGHT)
@@ -110,10 +116,10 @@ class BMLPLPredictor(Predictor):
             z = scales[:, t, None].astype(np.float64) * self._topics[t][labels]
             rate += shape * np.log1p(z)
             d += shape * (np.log1p(z * z / (1 + 2 * z)) if output == "probability" else z * z)
-        # Written so that e^(d/2) alone, which could overflow, is not computed.
+        # √(e^(−2 rate) (e^d − 1)), without e^d, which could overflow.
         std = np.exp(0.5 * d - rate) * np.sqrt(-np.expm1(-d)) if output == "probability" else np.sqrt(d)
         return std.astype(scales.dtype)
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
-        """Return the memory that scoring takes per point; see `Predictor`."""
+        """Return the bytes that scoring takes per point; see `Predictor`."""
         return 6 * len(self._shapes) * self.dtype.itemsize
