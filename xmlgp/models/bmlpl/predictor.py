@@ -74,7 +74,7 @@ class BMLPLPredictor(Predictor):
     def scores(self, scales: NDArray[np.floating], labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`.
 
-        The rates are s_k = Σ_t r_t log(1 + z_kt) with z_kt = v_kt e^ψ_t. Where z is small, log(1 + z) is a series, whose
+        The rates are s_k = Σ_t r_t log(1 + z_kt) with z_kt = v_kt e^ψ_t. Where z is small, log(1 + z) is a series whose
         sums over topics are matrix products. It is exact where a weight is large, and for the small weights of topics
         whose scale at a point is too large for the series.
         """

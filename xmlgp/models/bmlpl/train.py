@@ -34,7 +34,7 @@ def train(
     """Train BMLPL; see `Model.train`.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
-    (`topic_shares`); and the counts of `xmlgp.training.result`.
+    (see `topic_shares`); and the label counts (`LABEL_COUNTS` of `xmlgp.training.result`).
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
@@ -49,9 +49,10 @@ def run_inference(
     after_epoch: EpochHook | None = None,
     checkpoints: CheckpointWriter | None = None,
 ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
-    """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
+    """Infer the parameters of BMLPL from preprocessed points and Y, N×K; return the parameters and the history.
 
-    `after_epoch` is that of `Loop.run`.
+    If the setting `revealed` is below one, only that share of the positive labels is used. `after_epoch` is that of
+    `Loop.run`.
     """
     labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
     problem = Problem(coordinates, labels, settings)
