@@ -15,7 +15,7 @@ from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of, top_entries
 from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
 from xmlgp.models.mlgpf.methods import Parameters, Problem
-from xmlgp.models.mlgpf.predictor import COUNTED, MLGPFPredictor, word_scales
+from xmlgp.models.mlgpf.predictor import LABEL_COUNTS_NAME, MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts
 from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
@@ -111,7 +111,7 @@ class HeldOutChoices(Inference):
         self.epochs = int(has_neighbours or len(held_out) > 0)
         self._current_parameters = current_parameters
         self._has_neighbours = has_neighbours
-        seen = label_counts(self._seen_labels)[COUNTED] > 0
+        seen = label_counts(self._seen_labels)[LABEL_COUNTS_NAME] > 0
         self._judges = bool(np.count_nonzero(self._labels @ seen.astype(np.int32)) >= HELD_OUT_LEAST)
         #: Whether there is a calibration, and its coefficients.
         self._calibrates = np.zeros(1, bool)
@@ -176,7 +176,7 @@ class HeldOutChoices(Inference):
 
     def _judged(self, parameters: Parameters, neighbours: Neighbours) -> tuple[NeighbourTerm, HeldOutPoints]:
         """Return what choices are made with, given a model without them, and the training points."""
-        counts = label_counts(self._seen_labels)[COUNTED]
+        counts = label_counts(self._seen_labels)[LABEL_COUNTS_NAME]
         predictor = self._predictor(parameters)
         ranked = [np.empty((self._features.N, 0), np.int32)]
         if predictor.pooled or self._labels.shape[1] * self._features.N <= MOST_RANKED:

@@ -8,7 +8,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import Preprocessed, check_magnitudes
 from xmlgp.features.weighting import count_points, inverse_frequencies
 from xmlgp.models.mlgpf.methods import Parameters
-from xmlgp.models.mlgpf.predictor import COUNTED, word_scales
+from xmlgp.models.mlgpf.predictor import LABEL_COUNTS_NAME, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.predictions import Neighbours, scaled_words
 from xmlgp.training.result import label_counts
@@ -33,7 +33,7 @@ def join(
     check_magnitudes(weighted.sparse, "train with another weighting")
     words = scaled_words(weighted.sparse, word_scales(parameters, points.D))
     counts = label_counts(points.labels)
-    counts[COUNTED][: len(parameters[COUNTED])] += parameters[COUNTED]
+    counts[LABEL_COUNTS_NAME][: len(parameters[LABEL_COUNTS_NAME])] += parameters[LABEL_COUNTS_NAME]
     joined = neighbours.extended(words, points.labels, weighted.dense)
     return preprocessed, parameters | joined.parameters() | counts
 

@@ -1,4 +1,4 @@
-"""Predictions of MLGPF: moments of the utilities of labels, and probabilities integrated over them."""
+"""Predictions of MLGPF: means and variances of the utilities of labels, and probabilities integrated over them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from xmlgp.training.result import LABEL_COUNTS
 
 __all__ = ["MLGPFPredictor", "word_scales"]
 
-#: Labels of highest approximate probability among which the best k are, in multiples of k + 4.
+#: The k best labels are sought among this many times k + 4 labels of highest approximate probability.
 CANDIDATES = 8
 
-#: Φ and b.
+#: The arrays of Φ and b.
 FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
 
-#: The name of the `LABEL_COUNTS`.
-(COUNTED,) = LABEL_COUNTS.arrays
+#: The name of the array of `LABEL_COUNTS`.
+(LABEL_COUNTS_NAME,) = LABEL_COUNTS.arrays
 
 
 class MLGPFPredictor(Predictor):
@@ -66,15 +66,15 @@ class MLGPFPredictor(Predictor):
     def __init__(
         self, settings: MLGPFSettings, preprocessed: Preprocessed, parameters: Parameters, feature_count: int
     ) -> None:
-        #: D and K in training; the features and labels after these are known to neighbours alone.
-        self._trained = _sizes_of_training(parameters, feature_count)
-        label_count = len(parameters.get(COUNTED, parameters["bias"]))
+        #: D and K in training. Only neighbours use the features and labels that were learned later.
+        self._training_sizes = _training_sizes(parameters, feature_count)
+        label_count = len(parameters.get(LABEL_COUNTS_NAME, parameters["bias"]))
         neighbours = Neighbours.of(parameters, feature_count, label_count)
         self._neighbours = neighbours and NeighbourTerm(
-            neighbours, word_scales(parameters, feature_count), parameters[COUNTED], self._trained.K
+            neighbours, word_scales(parameters, feature_count), parameters[LABEL_COUNTS_NAME], self._training_sizes.K
         )
         width = self._neighbours.width if self._neighbours else 0
-        super().__init__(feature_count, label_count if neighbours else self._trained.K, settings.dtype, width)
+        super().__init__(feature_count, label_count if neighbours else self._training_sizes.K, settings.dtype, width)
         self.default_output = settings.ranking
         self._kernel = settings.kernel
         if "inducing" not in parameters:
@@ -89,7 +89,7 @@ class MLGPFPredictor(Predictor):
             if self._map is not None and preprocessed.basis is not None:
                 self._map = dense.product(preprocessed.basis.T, self._map)
         self.pooled = neighbours is not None
-        self._texts = TextTerm(parameters, parameters[COUNTED]) if LABEL_TEXTS.is_in(parameters) else None
+        self._texts = TextTerm(parameters, parameters[LABEL_COUNTS_NAME]) if LABEL_TEXTS.is_in(parameters) else None
         if self._texts:
             self.uncalibrated = self._texts.texts_only
         #: Nodes of the quadrature of E σ(f).
@@ -101,19 +101,19 @@ class MLGPFPredictor(Predictor):
         self._utilities = self._linear._replace(terms=[*self._linear.terms, *others])
 
     def _linear_utilities(self) -> Utilities:
-        """Return Φ h + b + W x; labels that training does not know have a bias by their frequency, and nothing else."""
+        """Return Φ h + b + W x; for labels that were learned after training, the log odds of their frequency."""
         loadings, bias = (self._parameters[name] for name in FACTORS.arrays)
         weights = LabelWeights.of(self._parameters)
         latent_weights = self._map
-        if latent_weights is not None and self.feature_count > self._trained.D:
-            latent_weights = np.pad(latent_weights, [(0, self.feature_count - self._trained.D), (0, 0)])
-        more = self.label_count - self._trained.K
-        if more and self._neighbours:
-            loadings = np.pad(loadings, [(0, more), (0, 0)])
-            counts = self._parameters[COUNTED][-more:]
+        if latent_weights is not None and self.feature_count > self._training_sizes.D:
+            latent_weights = np.pad(latent_weights, [(0, self.feature_count - self._training_sizes.D), (0, 0)])
+        new_labels = self.label_count - self._training_sizes.K
+        if new_labels and self._neighbours:
+            loadings = np.pad(loadings, [(0, new_labels), (0, 0)])
+            counts = self._parameters[LABEL_COUNTS_NAME][-new_labels:]
             bias = np.append(bias, log_odds(counts, self._neighbours.point_count).astype(bias.dtype))
             if weights is not None:
-                weights = weights._replace(indptr=np.pad(weights.indptr, (0, more), mode="edge"))
+                weights = weights._replace(indptr=np.pad(weights.indptr, (0, new_labels), mode="edge"))
         return linear_utilities(loadings, bias, weights, latent_weights)
 
     @classmethod
@@ -125,31 +125,35 @@ class MLGPFPredictor(Predictor):
             CALIBRATION: None,
             LABEL_WEIGHTS: settings.label_weights,
         }
-        of_points = {LABEL_COUNTS: None, NEIGHBOURS: None, DENSE: None, LABEL_TEXTS: None}
-        names = {name for group in of_points for name in group.arrays}
-        known = {name: array for name, array in parameters.items() if name in names}
+        # These have the features and labels that were learned after training, too; the others have those of training.
+        current_groups = {LABEL_COUNTS: None, NEIGHBOURS: None, DENSE: None, LABEL_TEXTS: None}
+        names = {name for group in current_groups for name in group.arrays}
+        current = {name: array for name, array in parameters.items() if name in names}
         trained = {name: array for name, array in parameters.items() if name not in names}
-        sizes = _sizes_of_training(parameters, D)
-        # Features and labels that are learned later are known to neighbours alone.
+        sizes = _training_sizes(parameters, D)
         fits = sizes.D <= D and sizes.K <= K if NEIGHBOURS.is_in(parameters) else sizes == (D, K)
-        # What texts say of labels needs the labels of neighbours.
+        # The term of label texts uses the labels of neighbours.
         fits &= NEIGHBOURS.is_in(parameters) or not LABEL_TEXTS.is_in(parameters)
-        return fits and arrays_fit(trained, groups, sizes._asdict()) and arrays_fit(known, of_points, {"D": D, "K": K})
+        return (
+            fits
+            and arrays_fit(trained, groups, sizes._asdict())
+            and arrays_fit(current, current_groups, {"D": D, "K": K})
+        )
 
     def prepare(self, features: Features, output: str, with_std: bool) -> Prepared:
-        """Return the moments of the latent functions, and the inputs of the other terms; see `Predictor`."""
+        """Return the inputs of the terms of the utilities at points; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         trained = self._trained_features(weighted)
         if with_std or output != "utility":
             moments = self._latent.moments(self._points(trained))
         else:
-            # Utilities alone need no variance.
+            # Mean utilities need no variance.
             moments = Moments(self._latent_mean(trained), None)  # type: ignore[arg-type]
         linear = prepare_points(self._linear, moments, trained.sparse)
-        return linear._replace(of_terms=[*linear.of_terms, *self._others(weighted, trained)])
+        return linear._replace(of_terms=[*linear.of_terms, *self._other_inputs(weighted, trained)])
 
-    def _others(self, weighted: Features, trained: Features) -> Iterator[Any]:
-        """Yield what neighbours and texts say at weighted points, given also without the features of later points."""
+    def _other_inputs(self, weighted: Features, trained: Features) -> Iterator[Any]:
+        """Yield the inputs of the terms of neighbours and label texts; `trained` has only the features of training."""
         if self._neighbours:
             predicted = self._neighbours.predict(weighted)
             yield predicted
@@ -167,23 +171,25 @@ class MLGPFPredictor(Predictor):
         return score_std(*self._utilities.moments(points, labels), output, self.nodes)
 
     def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return the labels of the nearest training points and the most frequent ones; see `Predictor`.
+        """Return candidates for the best labels of each point, or None to score all labels; see `Predictor`.
 
-        Where these are not enough, return those of the highest approximate probability.
+        They are the labels of the nearest training points, the most frequent ones, and those of the nearest label
+        texts. If the model has no neighbours, or they miss too many of the best labels, they are the labels of highest
+        approximate probability.
         """
         if self._neighbours:
-            predicted, *said = points.of_terms[len(self._linear.terms) :]
+            predicted, *text_predictions = points.of_terms[len(self._linear.terms) :]
             best = self._neighbours.best_labels(predicted, count)
             if best is not None:
-                return united(best, labels_of_rows(said[0].log_odds)) if said else best
-        most = CANDIDATES * (count + 4)
-        if output == "utility" or most >= self.label_count:
+                return united(best, labels_of_rows(text_predictions[0].log_odds)) if text_predictions else best
+        candidate_count = CANDIDATES * (count + 4)
+        if output == "utility" or candidate_count >= self.label_count:
             return None
 
         def approximate(labels: slice) -> NDArray[np.floating]:
             return approximate_log_odds(*self._utilities.moments(points, labels))
 
-        return best_of_blocks(approximate, points.size, self.label_count, most, self.dtype)[0]
+        return best_of_blocks(approximate, points.size, self.label_count, candidate_count, self.dtype)[0]
 
     def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""
@@ -196,8 +202,8 @@ class MLGPFPredictor(Predictor):
     def contributions(self, features: Features, pairs: Pairs, count: int) -> Contributions:
         """Return the contributions of features to the utilities of pairs; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
-        inputs = list(self._others(weighted, self._trained_features(weighted)))
-        # The linear terms need no moments.
+        inputs = list(self._other_inputs(weighted, self._trained_features(weighted)))
+        # The linear terms are explained without their inputs.
         points = Prepared(features.N, [None] * len(self._linear.terms) + inputs)
         contributions = self._utilities.explain(points, pairs, weighted.sparse)
         if self._neighbours:
@@ -216,7 +222,7 @@ class MLGPFPredictor(Predictor):
         return np.concatenate(mean), np.concatenate(variance)
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
-        """Return the memory that scoring takes per point; see `Predictor`."""
+        """Return the bytes that scoring takes per point; see `Predictor`."""
         M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
         P = self._parameters["loadings"].shape[1]
         numbers = 4 * P
@@ -231,34 +237,42 @@ class MLGPFPredictor(Predictor):
         return int(numbers * 8)
 
     def _trained_features(self, weighted: Features) -> Features:
-        """Return the features that training knew."""
-        count = self._trained.D
+        """Return the features without those that were learned after training."""
+        count = self._training_sizes.D
         return weighted if count == weighted.D else weighted.with_sparse(csr_array(weighted.sparse[:, :count]))
 
     def _points(self, weighted: Features) -> Points:
+        """Return weighted points in the coordinates of the kernel."""
         sparse = self._preprocessed.inducing is None
         coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
         return Points(*coordinates.rows(slice(None)))
 
     def _latent_mean(self, weighted: Features) -> NDArray[np.floating]:
+        """Return the means of the latent functions, B×P."""
         if self._map is None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.sparse.astype(self.dtype, copy=False), self._map)
 
 
 class _Sizes(NamedTuple):
+    """The numbers of features and labels of a model in training."""
+
     D: int
     K: int
 
 
-def _sizes_of_training(parameters: Parameters, D: int) -> _Sizes:
-    """Return D and K in the training of a model; only models in weight space may have learned more than D features."""
+def _training_sizes(parameters: Parameters, D: int) -> _Sizes:
+    """Return D and K in training, given the current D, which can be larger only for models in weight space."""
     return _Sizes(len(parameters.get(PRIOR, range(D))), len(parameters["bias"]))
 
 
 def word_scales(parameters: Parameters, D: int) -> NDArray[np.float32]:
-    """Return the roots of the relevances that the latent functions of words have learned, D; 1 for later words."""
+    """Return the scale of each word in the search for neighbours, D.
+
+    It is the square root of the relevance that the latent functions learned, the prior variance of the weights of the
+    word, and 1 for words that were learned after training.
+    """
     scales = np.ones(D, np.float32)
-    trained = bounded_exp(parameters[PRIOR], 0.5)
-    scales[: len(trained)] = trained
+    trained_scales = bounded_exp(parameters[PRIOR], 0.5)
+    scales[: len(trained_scales)] = trained_scales
     return scales
