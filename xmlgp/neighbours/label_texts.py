@@ -1,19 +1,21 @@
-"""Labels from their texts: how probable a label is by the words of its name or description alone.
+"""Label texts: the evidence for a label from the words of its name or description.
 
 A word w of a text has the weight v_w = log((1 + N)/(1 + n_w)), where n_w of the N training points have it. The words
-that a point x makes likely are its own, and those of the texts of the labels that its neighbours predict:
+that are likely at a point x are its own, and those in the texts of the labels that its neighbours predict:
 
     q_w = max([w in x], 1 − exp(−G_w)),    G_w = Σ_k max(Σ_r α_r Y_rk, 0) [w in a text of k],
 
-α being the weights of the regression on the nearest training points. The evidence for a text of label k is its share of
-words that are likely, s = Σ v_w q_w/Σ v_w, and the same of those that labels alone make likely, s′; where the points of
-k itself do not count in G. For the labels of the `NEAREST` texts of largest s, the logarithm of the odds is
+where α are the weights of the regression on the nearest training points. The evidence for a text of label k is the
+weighted share of its words that are likely, s = Σ v_w q_w/Σ v_w, and s′, the same share of the words that are likely
+from labels alone, q_w = 1 − exp(−G_w). For both, G_w is without the term of k itself. For the labels of the `NEAREST`
+texts of largest s, the log odds are
 
     z = c · (log(s′ + `MARGIN`), v̄, v̄², log(1 + rank by s), 1),    v̄ the mean weight of the words of the text,
 
-of several texts of a label by the nearest one, and for all others it is z₀. The coefficients maximise the likelihood of
-the labels of held-out points. What z uses are no points of the label, so it is as good for labels that have none: z is
-their utility. Those of n_k points have u_k (z − z₀) added to theirs, with u_k = u r/(n_k + r).
+for a label of several texts those of its nearest text, and for all other labels they are z₀. The coefficients c
+maximise the likelihood of the labels of held-out points. z does not use the points of the label, so it is equally valid
+for labels without points: there z is the utility. The utilities of labels with n_k points get u_k (z − z₀) added, with
+u_k = u r/(n_k + r).
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ __all__ = [
     "LABEL_TEXTS",
     "TEXT_WEIGHTS",
     "Evidence",
-    "Said",
+    "TextPrediction",
     "TextTerm",
     "TextWords",
     "default_fit",
@@ -47,35 +49,37 @@ __all__ = [
     "text_parameters",
 ]
 
-#: Texts of each point that are judged. Of the true labels of `deps` whose texts share a word with the point, two thirds
-#: are among them; with more, the ranks are worse calibrated.
+#: The number of texts for which z is computed at each point. Two thirds of the true labels of the data set `deps` whose
+#: texts share a word with the point are among them. With more, the probabilities by rank are worse calibrated.
 NEAREST = 200
 
-#: Least share of the words of a text that labels make likely, in its logarithm.
+#: Added to the share s′, so that its logarithm is finite.
 MARGIN = 0.01
 
-#: r. With 2 and 5, PSP on `deps` rises by less at the same loss of precision.
+#: r: with so many points of a label, the weight of its text is half that of the rarest labels. With 2 and 5, the
+#: propensity-scored precision on `deps` rises by less for the same loss of precision.
 RARITY = 20.0
 
-#: u to choose from.
+#: The values of u to choose from on held-out points.
 TEXT_WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 
-#: Coefficients of `deps`, the mean of their prior, and its precisions, four times the variances of the terms of z:
-#: they matter where held-out points are few. With Σ v and the number of words in place of v̄, the highest probabilities
-#: of labels without points are twice as high as they are true; with s as a fifth term they are no better.
+#: Mean and precisions of the normal prior of c, which matters if held-out points are few. The mean is c fitted to
+#: `deps`; the precisions are four times the variances of the terms of z. With Σ v and the number of words in place of
+#: v̄, the highest probabilities of labels without points are twice their frequencies; s as a further term does not help.
 PRIOR = np.array([1.03, -0.5, 0.1, -0.9, 0.0])
 PRECISIONS = np.array([7, 4.5, 400.0, 3.6, 4])
 
-#: What is left of a sum without a part of it, if it is smaller, relative to the sum, is rounding.
+#: A difference of sums below this share of the larger sum is a rounding error and counts as zero.
 ROUNDING = 1e-4
 
-#: Numbers that differ by less, by rounding alone, have the same rank.
+#: Shares s that differ by less have the same rank, because rounding alone can cause such a difference.
 EQUAL = 1e-6
 
 
 class TextWords(NamedTuple):
-    """The words of M texts, M×(D and more): first the features of the model, then words that no point has.
+    """The words of M label texts.
 
+    `words`, M×W with W ≥ D, has a column for each feature of the model, and then for each word that no point has.
     `labels`, M, has the label of each text.
     """
 
@@ -84,11 +88,11 @@ class TextWords(NamedTuple):
 
 
 def default_fit(point_count: int) -> NDArray[np.float64]:
-    """Return what a model has whose held-out points, of N in all, are too few to choose c, z₀ and u."""
+    """Return c, z₀ and u for a model of `point_count` training points, too few of them held out to fit these."""
     return np.array([*PRIOR, -np.log(2 * point_count + 1), 0])
 
 
-#: The arrays of texts: M texts with t words, of W in all.
+#: The arrays of M texts with t words in all, W of them different. `fit` has c, z₀ and u.
 LABEL_TEXTS = ArrayGroup(
     "label_texts.",
     labels=Array("M", np.int32, indices_below("K")),
@@ -99,7 +103,7 @@ LABEL_TEXTS = ArrayGroup(
 
 
 def text_parameters(texts: TextWords, rows: csr_array, fit: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of texts by their names in a model, given the words of the training points, N×D."""
+    """Return the arrays of texts and `fit` by their names in a model, given the words of the training points, N×D."""
     N, D = rows.shape
     counts = np.zeros(texts.words.shape[1])
     counts[:D] = sparse.column_sums(rows.indices, D)
@@ -114,21 +118,24 @@ def text_parameters(texts: TextWords, rows: csr_array, fit: NDArray[np.float64])
 
 
 class Evidence(NamedTuple):
-    """The labels of the nearest texts of B points: one more than the number of the text, B×K, and the n terms of z."""
+    """The evidence of the nearest texts of B points for their labels, n pairs of a point and a label in all.
+
+    `texts`, B×K, has the number of the nearest text of each label plus one, and `terms`, n×5, the terms of z.
+    """
 
     texts: csr_array
     terms: NDArray[np.float64]
 
 
-class Said(NamedTuple):
-    """What texts say at B points: the evidence, and u_k (z − z₀) of the labels of the nearest texts, B×K."""
+class TextPrediction(NamedTuple):
+    """The evidence of texts at B points, and u_k (z − z₀) of the labels of the nearest texts, B×K."""
 
     evidence: Evidence
     log_odds: csr_array
 
 
 class TextTerm:
-    """What the texts among the parameters of a model say of labels, given how many training points have each, K."""
+    """The term of label texts in the utilities of a model; `counts`, K, are the training points of each label."""
 
     def __init__(self, parameters: Mapping[str, NDArray[Any]], counts: NDArray[np.integer]) -> None:
         arrays = LABEL_TEXTS.read(parameters)
@@ -143,7 +150,7 @@ class TextTerm:
         shares = values / np.repeat(np.maximum(totals, np.finfo(np.float32).tiny), self._lengths)
         self._index = build_index(csr_array((shares, words.indices, words.indptr), words.shape))
         M = len(self._labels)
-        # Held-out points do not have the new labels, which are found nevertheless.
+        # Some texts are of labels without points, which `counts` may not reach.
         self._counts = np.pad(counts, (0, max(0, int(self._labels.max()) + 1 - len(counts))))
         of_labels = csr_array((np.ones(M, bool), (self._labels, np.arange(M))), shape=(len(self._counts), M))
         #: The words of the texts of each label, K×W.
@@ -153,13 +160,13 @@ class TextTerm:
 
     @property
     def numbers_per_point(self) -> int:
-        """About how many numbers the evidence at a point takes."""
+        """The approximate number of array elements that the evidence at a point takes."""
         return int(NEAREST * (20 + 6 * self._lengths.mean()))
 
-    def predict(self, features: csr_array, shares: csr_array) -> Said:
-        """Return what texts say at points, given their words, B×D, and Σ_r α_r Y_rk, B×K, in all of training."""
+    def predict(self, features: csr_array, shares: csr_array) -> TextPrediction:
+        """Return the evidence and the log odds at points, given their words, B×D, and Σ_r α_r Y_rk, B×K."""
         evidence = self.evidence(features, shares)
-        return Said(evidence, self.log_odds(evidence))
+        return TextPrediction(evidence, self.log_odds(evidence))
 
     def evidence(self, features: csr_array, shares: csr_array) -> Evidence:
         """Return the evidence at points; the arguments are those of `predict`."""
@@ -171,13 +178,13 @@ class TextTerm:
         queries = csr_array(words.maximum(-(-by_labels).expm1()), dtype=np.float32)
         for matrix in (by_labels, words, queries):
             matrix.sort_indices()
-        found, best = nearest(self._index, queries, min(NEAREST, len(self._labels)))
-        point, place = np.nonzero(found >= 0)
-        label = self._labels[found[point, place]]
-        # Of several texts of a label, the nearest.
+        nearest_texts, nearest_shares = nearest(self._index, queries, min(NEAREST, len(self._labels)))
+        point, place = np.nonzero(nearest_texts >= 0)
+        label = self._labels[nearest_texts[point, place]]
+        # A label of several texts keeps only the nearest, which comes first.
         _, first = np.unique(point * K + label, return_index=True)
         point, place, label = point[first], place[first], label[first]
-        text, nearest_share = found[point, place], best[point, place]
+        text, share_with_own_label = nearest_texts[point, place], nearest_shares[point, place]
         starts = np.searchsorted(point, np.arange(B + 1))
         rows = self._index.rows[text]
         of_point = Pairs(rows.indptr[starts], rows.indices)
@@ -186,12 +193,12 @@ class TextTerm:
         by_others = -np.expm1(-np.where(others > ROUNDING * total, others, 0))
         parts = rows.data * np.stack([np.maximum(of_point.elements(words), by_others), by_others])
         share, share_of_labels = np.add.reduceat(parts, rows.indptr[:-1], axis=1, dtype=np.float64)
-        # Ascending numbers, those of each point between its own and the next odd one.
-        order = (2 * np.arange(B)[:, None] - best.astype(np.float64)).ravel()
-        rank = np.searchsorted(order, 2 * point - share - EQUAL) - point * best.shape[1]
+        # One search ranks the texts of all points: 2i − s ascends over the texts of point i, and over points.
+        order = (2 * np.arange(B)[:, None] - nearest_shares.astype(np.float64)).ravel()
+        rank = np.searchsorted(order, 2 * point - share - EQUAL) - point * nearest_shares.shape[1]
         kept = rank < NEAREST
-        # With the points of its label a text may be before itself.
-        rank -= nearest_share > share + EQUAL
+        # A text is not ranked behind itself, where its own label made its share in the search larger.
+        rank -= share_with_own_label > share + EQUAL
         means = self._means[text]
         terms = [np.log(share_of_labels + MARGIN), means, np.square(means), np.log1p(rank), np.ones(len(text))]
         indptr = np.searchsorted(point[kept], np.arange(B + 1))
@@ -208,25 +215,38 @@ class TextTerm:
         return csr_array(result[:, : len(self.texts_only)])
 
     def block(
-        self, said: Said, labels: slice, mean: NDArray[np.floating], variance: NDArray[np.floating] | None
+        self,
+        prediction: TextPrediction,
+        labels: slice,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | None,
     ) -> None:
         """Add u_k (z − z₀) to the moments of a block of labels, B×L; see `Term`."""
-        self._add(said.log_odds[:, labels].toarray(), labels, mean, variance)
+        self._add(prediction.log_odds[:, labels].toarray(), labels, mean, variance)
 
     def pairs(
-        self, said: Said, pairs: Pairs, mean: NDArray[np.floating], variance: NDArray[np.floating] | None
+        self,
+        prediction: TextPrediction,
+        pairs: Pairs,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | None,
     ) -> None:
         """Add u_k (z − z₀) to the moments of pairs; see `Term`."""
-        self._add(pairs.elements(said.log_odds), pairs.labels, mean, variance)
+        self._add(pairs.elements(prediction.log_odds), pairs.labels, mean, variance)
 
-    def explain(self, said: Said, pairs: Pairs, weighted: csr_array, contributions: Contributions) -> None:
-        """Add the contributions of texts; see `Term`."""
-        contributions.text = pairs.elements(said.evidence.texts) - 1
-        contributions.rest["text"] = pairs.elements(said.log_odds)
-        only = self.texts_only[pairs.labels]
-        contributions.rest["bias"][only] = self.fit[-2]
-        contributions.rest["neighbours"][only] = 0
-        contributions.features.data[np.repeat(only, np.diff(weighted.indptr))] = 0
+    def explain(
+        self, prediction: TextPrediction, pairs: Pairs, weighted: csr_array, contributions: Contributions
+    ) -> None:
+        """Add the contributions of texts; see `Term`.
+
+        Labels without points have no other contributions than z₀ as their bias.
+        """
+        contributions.text = pairs.elements(prediction.evidence.texts) - 1
+        contributions.rest["text"] = pairs.elements(prediction.log_odds)
+        texts_only = self.texts_only[pairs.labels]
+        contributions.rest["bias"][texts_only] = self.fit[-2]
+        contributions.rest["neighbours"][texts_only] = 0
+        contributions.features.data[np.repeat(texts_only, np.diff(weighted.indptr))] = 0
 
     def _add(
         self,
@@ -235,27 +255,28 @@ class TextTerm:
         mean: NDArray[np.floating],
         variance: NDArray[np.floating] | None,
     ) -> None:
-        # Nothing else says anything of a label without points.
-        only = self.texts_only[labels]
-        mean[..., only] = self.fit[-2]
+        # The utility of a label without points is z alone.
+        texts_only = self.texts_only[labels]
+        mean[..., texts_only] = self.fit[-2]
         if variance is not None:
-            variance[..., only] = 0
+            variance[..., texts_only] = 0
         mean += log_odds
 
 
 def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
-    """Return the coefficients of highest likelihood on held-out points with labels Y, B×K, and z₀, with u = 1.
+    """Return c of highest posterior on held-out points with labels Y, B×K, and z₀, with u = 1.
 
-    Labels after the K are not judged. The prior around `PRIOR` is normal.
+    The prior of c is normal (`PRIOR`, `PRECISIONS`). Texts of labels beyond these K are left out.
     """
     B, K = truth.shape
     is_judged = evidence.texts.indices < K
     terms = evidence.terms[is_judged]
-    found = Pairs(evidence.texts.indptr, evidence.texts.indices).elements(canonical(truth))
-    is_true = found[is_judged].astype(bool)
+    truth_of_pairs = Pairs(evidence.texts.indptr, evidence.texts.indices).elements(canonical(truth))
+    is_true = truth_of_pairs[is_judged].astype(bool)
     sign = np.where(is_true, 1.0, -1.0)
 
     def loss(coefficients: NDArray[np.float64]) -> Expansion:
+        """Return the negative log posterior, its gradient and its Hessian."""
         margin = sign * (terms @ coefficients)
         wrong = expit(-margin)
         offset = coefficients - PRIOR
@@ -265,6 +286,6 @@ def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
 
     unbounded = np.full(len(PRIOR), np.inf)
     missed = truth.nnz - is_true.sum()
-    # One more a point, so that a label that no point misses is not likely.
+    # One negative more for each point, so that z₀ stays low if few labels have no nearest text.
     others = B * K - len(terms) - missed + B
     return np.array([*minimum(loss, PRIOR, -unbounded, unbounded), np.log((missed + 0.5) / others), 1])
