@@ -1,4 +1,4 @@
-"""Predict the labels of points, a ranking or those assigned, on this machine or on a Dask cluster.
+"""Predict the labels of points, the k best or those that a rule assigns, on this machine or on a Dask cluster.
 
 Points are scored in shards of a fixed number of rows, whatever the sizes of the blocks that are read. The order of sums
 in BLAS depends on the shapes of matrices, so only equal shards give equal scores, to the last digit.
@@ -36,10 +36,10 @@ from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 
-__all__ = ["RANKED", "Predictions", "matrix", "named_scores", "predict", "write"]
+__all__ = ["DEFAULT_K", "Predictions", "matrix", "named_scores", "predict", "write"]
 
-#: Labels of a ranking by default.
-RANKED = 5
+#: The number of labels that are listed for each point by default.
+DEFAULT_K = 5
 
 #: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.predictor`).
 SHARD_ROWS = 4096
@@ -58,31 +58,34 @@ def predict(
     reporter: Reporter = QUIET,
     work: Executor = LOCAL_EXECUTOR,
 ) -> Predictions:
-    """Return the labels of points, a ranking or those assigned.
+    """Predict the labels of points.
 
-    With k, every point has as many labels, a ranking. A threshold assigns the labels with at least this score, and
-    `assign` those of the highest expected F1, in both cases at most k. Without any of these, the 5 best labels are
-    listed.
+    With k alone, the k best labels of every point are ranked. `threshold` assigns the labels with at least this score,
+    and `assign` the set of labels with the highest expected F1; k then limits their number. Without any of these, the 5
+    best labels are ranked.
 
     Parameters
     ----------
     model : path or TrainedModel
     data, reporter, work
-        As for `train`. A path is read when the labels are asked for.
+        As for `train`. A path is read when the predictions are iterated over or written.
     k : int or "all", optional
+        The number of labels, or the largest number if labels are assigned.
     threshold : float, optional
+        The least score of an assigned label.
     assign : bool
+        Whether to assign the labels of highest expected F1. Excludes a threshold.
     output : str, optional
-        "probability" or "utility", by which labels are ranked. Default: as the model was trained for.
+        "probability" or "utility", by which labels are scored and ranked. Default: as the model was trained for.
     explain : int, optional
-        The number of features that speak for each label, and against it, to list.
+        How many of the features that contribute most for each label to list, and how many against it.
     with_std : bool
-        Whether scores have standard deviations.
+        Whether scores get standard deviations.
 
     Returns
     -------
     Predictions
-        Iterate over it, or give it to `matrix` or `write`.
+        Iterate over it, or pass it to `matrix` or `write`.
 
     Raises
     ------
@@ -107,7 +110,7 @@ def predict(
         raise UsageError(f"the threshold {threshold:g} is not a probability from 0 to 1.")
     is_assigned = assign or threshold is not None
     if k is None and not is_assigned:
-        k = RANKED
+        k = DEFAULT_K
     rule = AssignmentRule(threshold, None if k is None or k == "all" else int(k), assign)
     return Predictions(model, source, Scoring(rule, output, with_std), is_assigned, explain, reporter, work)
 
@@ -122,7 +125,7 @@ class Scoring(NamedTuple):
 
 @dataclass(frozen=True)
 class _SentModel:
-    """A model on its way to the workers of a cluster, each of which makes the predictor from its arrays."""
+    """The arrays of a model that are sent to the workers of a cluster, each of which makes the predictor from them."""
 
     settings: Settings
     preprocessed: Preprocessed
@@ -137,14 +140,14 @@ class _SentModel:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The labels of points with their scores, which are computed each time that somebody iterates over them.
+    """The labels of points with their scores, computed anew by every iteration.
 
-    It yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label first,
-    with `"assigned": True` unless the labels are a ranking. Identifiers are those of the file, or the index of a
-    DataFrame or Series, otherwise numbers from 1. A label is its name, or its number if the model has no names; with a
-    vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`; with an
-    explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model has an index
-    of training points `from`: what words, neighbours and the bias of the label add to its utility.
+    Iterating yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label
+    first, with `"assigned": True` unless the labels are a ranking. Identifiers are those of the file, or of the index of
+    a DataFrame or Series, otherwise the numbers of the points from 1. A label is its name, or its number if the model
+    has no names; with a vocabulary, its preferred label after its `uri`. With standard deviations, a label also has
+    `std`; with an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model
+    has an index of training points, `from`: the contributions of words, neighbours and the bias to its utility.
     """
 
     model: TrainedModel
@@ -162,16 +165,16 @@ class Predictions:
         yield from self.writer().records(self.blocks())
 
     def blocks(self) -> Iterator[ScoredPoints]:
-        """Yield the points with their scores, some at a time."""
+        """Yield the points with their scores, in blocks."""
         with self.points() as points:
-            yield from self.scored(points)
+            yield from self.score(points)
 
     def points(self) -> contextlib.AbstractContextManager[PointStream]:
-        """Open the points, whose labels are not read."""
+        """Open the points without reading their labels."""
         return self.source.stream(self.model.signature, False, self.reporter)
 
-    def scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
-        """Yield open points with their scores, some at a time; their number N is for the progress."""
+    def score(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
+        """Yield open points with their scores, in blocks; progress is shown as a share of N, if it is known."""
         with self.reporter.progress("predict", N, " points") as bar:
             for block in _score_blocks(self.model, self.scoring, points.blocks(), self.work, points.waits):
                 yield block
@@ -182,7 +185,7 @@ class Predictions:
             self.reporter.note(f"{self.source.title}: {documents} no word that the model knows")
 
     def writer(self) -> LabelWriter:
-        """Return what says in which words labels are written."""
+        """Return the writer that turns scores into records, with the names of labels and the explanations."""
         names = self.model.names
         explanations = None
         if self.explain:
@@ -192,12 +195,12 @@ class Predictions:
 
 
 def matrix(predictions: Predictions) -> csr_array:
-    """Return the scores of predicted labels as a matrix, N×K; labels that are not listed are not stored."""
+    """Return the scores of predicted labels as a sparse matrix, N×K; only listed labels are stored."""
     return named_scores(predictions).scores.matrix
 
 
 def named_scores(predictions: Predictions) -> NamedScores:
-    """Return the scores of predicted labels, the names of all labels, and the identifiers of the points."""
+    """Return the scores of predicted labels with the names of all labels and the identifiers of the points."""
     ids: list[Identifier] = []
     blocks = []
     for block in predictions.blocks():
@@ -209,15 +212,21 @@ def named_scores(predictions: Predictions) -> NamedScores:
 
 
 def write(predictions: Predictions, out: FilePath = "-", format: str | None = None) -> None:
-    """Write predicted labels to a file, or standard output (`-`); the ending of a compression compresses it.
+    """Write predicted labels to a file or to standard output.
 
     Parameters
     ----------
     predictions : Predictions
     out : path
+        The file, or "-" for standard output. A name that ends in `.gz` is compressed.
     format : str, optional
-        "scores", a scores file; "jsonl", as iterating yields; "tsv" or "csv", a table with a row for each label.
-        Default: told by the ending of the name, otherwise jsonl for text and scores for numbers.
+        "scores", a scores file; "jsonl", the dicts that iterating yields; "tsv" or "csv", a table with a row for each
+        label. Default: as the extension of the file says, otherwise jsonl for text and scores for rows of numbers.
+
+    Raises
+    ------
+    UsageError
+        If an explanation is to be written to a scores file, or the file is one of the inputs.
     """
     out = os.fspath(out)
     model = predictions.model
@@ -227,17 +236,17 @@ def write(predictions: Predictions, out: FilePath = "-", format: str | None = No
         raise UsageError("an explanation needs the format jsonl, tsv or csv.")
     with predictions.points() as points, open_output(out) as stream:
         format = format or ("jsonl" if points.is_text or predictions.explain else "scores")
-        # The number of points comes first in a scores file.
+        # A scores file starts with the number of points.
         N = points.count() if format == "scores" or not points.is_text else None
-        blocks = _flushed(predictions.scored(points, N), stream)
+        blocks = _flush_after_each(predictions.score(points, N), stream)
         if format == "scores":
             write_scores(stream, N or 0, model.data["K"], (block.scores for block in blocks), predictions.is_assigned)
         else:
             predictions.writer().write(stream, format, blocks)
 
 
-def _flushed(blocks: Iterator[ScoredPoints], stream: BinaryIO) -> Iterator[ScoredPoints]:
-    """Yield blocks, and flush the stream when each is written: a reader of a pipe has the answer at once."""
+def _flush_after_each(blocks: Iterator[ScoredPoints], stream: BinaryIO) -> Iterator[ScoredPoints]:
+    """Yield blocks, and flush the stream after each has been written, so that the reader of a pipe need not wait."""
     for block in blocks:
         yield block
         stream.flush()

@@ -7,7 +7,7 @@ import sys
 import click
 
 from xmlgp.api import predict as api
-from xmlgp.api.predict import RANKED
+from xmlgp.api.predict import DEFAULT_K
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -39,7 +39,7 @@ __all__ = ["predict"]
     "k",
     callback=label_count,
     metavar="K|ALL",
-    help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}]",
+    help=f"Write the K best labels of each point, or all labels.  [default: {DEFAULT_K}]",
 )
 @click.option(
     "--threshold",
