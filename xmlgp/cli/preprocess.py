@@ -36,15 +36,15 @@ __all__ = ["preprocess"]
 def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
-    `xmlgp train` does this itself, and continues from here if it is given the same data and options.
+    `xmlgp train` preprocesses by itself; with the same data and options, it starts from the result in MODEL.
 
     \b
     Examples:
       xmlgp preprocess tickets.csv models/tickets
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
 
-    A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
-    --overwrite. An interrupted run in MODEL is kept.
+    A model of the same data in MODEL is replaced, even if it is trained; a trained model of other data is replaced only
+    with --overwrite. An interrupted run in MODEL is kept.
     """
     with executor_of(cluster, reporter) as work:
         folder = api.preprocess(source_of(data, options), model, reporter=reporter, work=work, **options)
