@@ -143,11 +143,12 @@ class Predictions:
     """The labels of points with their scores, computed anew by every iteration.
 
     Iterating yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label
-    first, with `"assigned": True` unless the labels are a ranking. Identifiers are those of the file, or of the index of
-    a DataFrame or Series, otherwise the numbers of the points from 1. A label is its name, or its number if the model
-    has no names; with a vocabulary, its preferred label after its `uri`. With standard deviations, a label also has
-    `std`; with an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model
-    has an index of training points, `from`: the contributions of words, neighbours and the bias to its utility.
+    first, with `"assigned": True` unless the labels are a ranking. Identifiers are those of the file, or of the index
+    of a DataFrame or Series, otherwise the numbers of the points from 1. A label is its name, or its number if the
+    model has no names; with a vocabulary, its preferred label after its `uri`. With standard deviations, a label also
+    has `std`; with an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if
+    the model has an index of training points, `from`: the contributions of words, neighbours and the bias to its
+    utility.
     """
 
     model: TrainedModel
