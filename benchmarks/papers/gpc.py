@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from benchmarks.papers.cells import Cell, CellData
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.inner_products import Covariances
 from xmlgp.metrics.binary import binary_statistics
 from xmlgp.metrics.statistics import values
 from xmlgp.models.gpc import record
@@ -265,7 +265,7 @@ def quadrature_bound(
     expected = np.empty(len(positive))
 
     def fill(rows: slice) -> None:
-        mean, variance = predictive(Points(*coordinates.rows(rows)))
+        mean, variance = predictive(coordinates.rows(rows))
         expected[rows] = mean * positive[rows] - expectations.expected_softplus(mean, variance)
 
     run_parallel(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import KS, Cell, CellData
-from xmlgp.features.inputs import Inputs
+from xmlgp.features.inputs import Inputs, Points
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import values
 from xmlgp.models.mlgpf.methods import InducingMethod, Problem

@@ -7,10 +7,10 @@ from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from tests.grids import each_value, grid
 from xmlgp.data.dataset import Features
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS

@@ -15,10 +15,10 @@ from tests.gp.reference import (
     random_parameters,
     scikit_covariances,
 )
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS
 

@@ -8,7 +8,8 @@ from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, covariances_of, scikit_covariances
 from tests.grids import each_value, grid
 from xmlgp.data.dataset import Features
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.features.inputs import Points
+from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.parameters import LIMIT
 

@@ -8,9 +8,9 @@ import pytest
 from tests.gp.reference import pairs_of, random_labels, random_parameters
 from tests.gp.test_bound import dense_gradients
 from tests.grids import each_value
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS
 

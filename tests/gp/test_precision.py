@@ -7,9 +7,10 @@ import scipy.sparse as sp
 from tests.gp.reference import KERNELS, covariances_of, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
 from xmlgp.data.dataset import Features
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS

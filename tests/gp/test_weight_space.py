@@ -8,10 +8,10 @@ import scipy.sparse as sp
 
 from tests.central_differences import central_differences
 from xmlgp.data.dataset import Features
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import AllPairs, SharedLabels
 from xmlgp.gp.parameters import IndexedRows

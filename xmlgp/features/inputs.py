@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,13 +12,10 @@ from xmlgp.data.dataset import Features
 from xmlgp.features.weighting import row_chunks
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["DENSE_LIMIT", "Inputs", "Selected", "are_dense"]
+__all__ = ["DENSE_LIMIT", "Inputs", "Points", "Selected", "are_dense"]
 
 #: Numbers of rows, or a slice of them.
 Rows: TypeAlias = "slice | NDArray[np.int64]"
-
-#: Coordinates, B×R or B×D, and residual squared norms, B.
-Coordinates: TypeAlias = "tuple[Features | NDArray[Any], NDArray[Any]]"
 
 #: Bytes up to which the coordinates of all points are kept in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
@@ -34,6 +31,27 @@ CHUNK = 1 << 20
 def are_dense(features: Features) -> bool:
     """Return whether features, N×D, are so dense that products of dense rows are faster."""
     return bool(features.sparse.nnz > DENSE_SHARE * features.N * features.D)
+
+
+class Points(NamedTuple):
+    """B points in the coordinates of the inducing inputs: C, B×R, in a subspace, or the features X, B×D, themselves.
+
+    The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; it is 0 where C is X.
+    """
+
+    coordinates: NDArray[Any] | Features
+    residual: NDArray[Any]
+
+    def rows(self, rows: Rows) -> Points:
+        """Return some of the points, in the order of their rows."""
+        return Points(self.coordinates[rows], self.residual[rows])
+
+    @property
+    def features(self) -> Features:
+        """The coordinates if they are weighted features, as in weight space; TypeError otherwise."""
+        if isinstance(self.coordinates, np.ndarray):
+            raise TypeError("coordinates in a subspace are not features")
+        return self.coordinates
 
 
 class Inputs:
@@ -88,16 +106,13 @@ class Inputs:
         itemsize = int(self.dtype.itemsize + self._features.sparse.indices.itemsize)
         return max(1, int(self._features.sparse.nnz) * itemsize // max(1, len(self)))
 
-    def rows(self, rows: Rows) -> Coordinates:
-        """Return coordinates, B×R or B×D, and residual squared norms, B, of some rows in their order."""
-        if self._kept:
-            values, residual = self._kept
-            return values[rows], residual[rows]
-        return self._compute(self._features[rows])
+    def rows(self, rows: Rows) -> Points:
+        """Return some of the points, in the order of their rows."""
+        return self._kept.rows(rows) if self._kept else self._compute(self._features[rows])
 
     def weighted(self, rows: Rows) -> Features:
         """Return the weighted features, B×D, of some rows in their order; of slice(None), no copy."""
-        weighted = self._kept[0] if self._kept else None
+        weighted = self._kept.coordinates if self._kept else None
         features = weighted if isinstance(weighted, Features) else self._features
         if not (isinstance(rows, slice) and rows == slice(None)):
             features = features[rows]
@@ -106,33 +121,34 @@ class Inputs:
         typed: Features = self._weigh(features).astype(self.dtype)
         return typed
 
-    def _all(self) -> Coordinates:
+    def _all(self) -> Points:
         if not self._dense:
             return self._compute(self._features)
         values = np.empty((len(self), self.dimension), self.dtype)
         residual = np.empty(len(self), self.dtype)
         for rows in row_chunks(self._features.sparse, CHUNK):
             _, residual[rows] = self._compute(self._features[rows], out=values[rows])
-        return values, residual
+        return Points(values, residual)
 
-    def _compute(self, features: Features, out: NDArray[Any] | None = None) -> Coordinates:
+    def _compute(self, features: Features, out: NDArray[Any] | None = None) -> Points:
         if self._center is not None:
             return self._centered(features, out)
         features = self._weigh(features).astype(self.dtype)
         if self._basis_transposed is None:
             values = features.sparse.toarray(out=out) if self._dense else features
-            return values, np.zeros(features.N, self.dtype)
+            return Points(values, np.zeros(features.N, self.dtype))
         X = features.sparse
         values = sparse.product(X, self._basis_transposed, out)
         norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         # Rounding can make the residual of a point inside the subspace negative.
-        return values, np.maximum(norms - np.einsum("nr,nr->n", values, values), 0).astype(self.dtype)
+        residual = np.maximum(norms - np.einsum("nr,nr->n", values, values), 0)
+        return Points(values, residual.astype(self.dtype))
 
-    def _centered(self, features: Features, out: NDArray[Any] | None) -> Coordinates:
+    def _centered(self, features: Features, out: NDArray[Any] | None) -> Points:
         values = np.empty((features.N, features.D), self.dtype) if out is None else out
         for rows in row_chunks(features.sparse, CHUNK):
             values[rows] = self._weigh(features[rows]).astype(np.float64).sparse.toarray() - self._center
-        return values, np.zeros(features.N, self.dtype)
+        return Points(values, np.zeros(features.N, self.dtype))
 
 
 class Selected:
@@ -147,8 +163,8 @@ class Selected:
     def __len__(self) -> int:
         return len(self._chosen)
 
-    def rows(self, rows: Rows) -> Coordinates:
-        """Return coordinates and residual squared norms of some rows in their order."""
+    def rows(self, rows: Rows) -> Points:
+        """Return some of the points, in the order of their rows."""
         return self._inputs.rows(self._chosen[rows])
 
     def weighted(self, rows: Rows) -> Features:

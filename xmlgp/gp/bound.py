@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xmlgp.features.inputs import Points
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Likelihood, Moments
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.gp.weight_space import WeightSpace

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.features.inputs import Points
+from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.kernels import Kernel, PointsTape
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import Parameters

@@ -16,13 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import Features
+from xmlgp.features.inputs import Points
 from xmlgp.gp.parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Covariances", "Points", "backward", "forward_inducing", "forward_points"]
+__all__ = ["Covariances", "backward", "forward_inducing", "forward_points"]
 
 #: Least number of elements per thread.
 GRAIN = 1 << 17
@@ -30,27 +30,6 @@ GRAIN = 1 << 17
 #: Tasks per core in the product of points and inducing inputs. They are small because at first the other cores may be
 #: busy with the factorisation of K_Z.
 ROUNDS = 3
-
-
-class Points(NamedTuple):
-    """B points in the coordinates of the inducing inputs: C, B×R, in a subspace, or the features X, B×D, themselves.
-
-    The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; it is 0 where C is X.
-    """
-
-    coordinates: NDArray[np.floating] | Features
-    residual: NDArray[np.floating]
-
-    def rows(self, rows: slice) -> Points:
-        """Return some of the points."""
-        return Points(self.coordinates[rows], self.residual[rows])
-
-    @property
-    def features(self) -> Features:
-        """The coordinates if they are weighted features, as in weight space; TypeError otherwise."""
-        if isinstance(self.coordinates, np.ndarray):
-            raise TypeError("coordinates in a subspace are not features")
-        return self.coordinates
 
 
 class Covariances(NamedTuple):

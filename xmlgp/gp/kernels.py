@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from xmlgp.features.inputs import Points
 from xmlgp.gp import inner_products
-from xmlgp.gp.inner_products import Covariances, Points, ScaledInducing
+from xmlgp.gp.inner_products import Covariances, ScaledInducing
 from xmlgp.gp.parameters import LIMIT, Parameters, bounded_exp, checked_log, is_inside
 from xmlgp.linear_algebra import dense, elementary
 from xmlgp.linear_algebra.compiled import compiled

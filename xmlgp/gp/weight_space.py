@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.gp.inner_products import Points
+from xmlgp.features.inputs import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters, bounded_exp, is_inside
 from xmlgp.linear_algebra import sparse

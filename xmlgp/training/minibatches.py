@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.bound import Batch
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import AllPairs, Likelihood, SampledPairs, SharedLabels
 from xmlgp.gp.weight_space import log_absent
 from xmlgp.runtime.random_streams import Stream, random_stream
@@ -108,7 +107,7 @@ def make_batch(
     choose_pairs: Callable[[csr_array], Likelihood] = AllPairs,
 ) -> Batch:
     """Return the `Batch` of some rows of the inputs and of Y, N×K; `choose_pairs` gets its positives, B×K."""
-    return Batch(Points(*inputs.rows(rows)), choose_pairs(labels[rows]), labels.shape[0] / len(rows))
+    return Batch(inputs.rows(rows), choose_pairs(labels[rows]), labels.shape[0] / len(rows))
 
 
 def sample_negatives(labels: csr_array, random: np.random.Generator, count: int) -> SampledPairs:

@@ -11,9 +11,8 @@ from scipy.special import expit, log_expit
 
 from tests.gp.reference import conditional, gaussian_kl, scikit_covariances
 from xmlgp.data.dataset import Features
-from xmlgp.features.inputs import Inputs
+from xmlgp.features.inputs import Inputs, Points
 from xmlgp.gp.expectations import JaakkolaJordan, Taylor
-from xmlgp.gp.inner_products import Points
 from xmlgp.models.gpc.collapsed import CollapsedBound
 from xmlgp.models.gpc.model import Predictive
 

@@ -8,8 +8,8 @@ from scipy.spatial.distance import pdist
 from tests.central_differences import central_differences
 from tests.grids import each_value
 from tests.models.gpc.dense_gpc import THETA, random_problem
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Batch
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import NOISE_START
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.models.gpc.model import Predictive, initial_parameters, uncollapsed_bound

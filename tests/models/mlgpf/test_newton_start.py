@@ -9,7 +9,6 @@ from scipy.special import expit
 from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.features.inputs import Inputs
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.models.mlgpf import methods
 from xmlgp.models.mlgpf import newton_start as start_in_closed_form
@@ -28,7 +27,7 @@ def started(seed=0, inducing_inputs=None, **chosen):
     method = InducingMethod(MLGPFSettings(**SMALL | chosen))
     start = dataset.features.sparse[:6].toarray() if inducing_inputs is None else inducing_inputs
     parameters = method.initial(coordinates, dataset.labels, start, np.random.default_rng(seed))
-    latent = method.predict(parameters).mean(Points(*coordinates.rows(np.arange(300))))
+    latent = method.predict(parameters).mean(coordinates.rows(np.arange(300)))
     utility = latent @ parameters["loadings"].T + parameters["bias"]
     positive = dataset.labels.toarray()
     return parameters, -np.logaddexp(0, np.where(positive, -utility, utility)).sum()

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import PointsTape
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, inverse_lower, jitter_backward
 from xmlgp.linear_algebra.dense import product
@@ -148,7 +147,7 @@ class BlockCovariances:
         """Return K_BZ, diag K_B and the tape of the kernel for a block of points."""
         if number in self._cache:
             return self._cache[number]
-        points = Points(*self._coordinates.rows(self.blocks[number]))
+        points = self._coordinates.rows(self.blocks[number])
         covariances = KERNEL.forward_points(points, self._inducing_tape)
         if self._is_cached:
             self._cache[number] = covariances

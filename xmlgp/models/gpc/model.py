@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from xmlgp.features.inputs import Points
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.parameters import bounded_exp
 from xmlgp.gp.posteriors import Cholesky

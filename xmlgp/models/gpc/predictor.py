@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from xmlgp.data.dataset import Features
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.expectations import expected_sigmoid
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.models.gpc.model import PARAMETER_NAMES, POSTERIOR, Predictive
@@ -59,7 +58,7 @@ class GPCPredictor(Predictor):
     def prepare(self, features: Features, output: str, with_std: bool) -> Moments:
         """Return the moments of q(f); see `Predictor`."""
         coordinates = self._preprocessed.inputs(features, self.dtype, dense_limit=0)
-        mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))
+        mean, variance = self._predictive(coordinates.rows(slice(None)))
         return Moments(mean[:, None], variance[:, None])
 
     def scores(self, points: Moments, labels: slice, output: str) -> NDArray[np.floating]:

@@ -21,7 +21,6 @@ from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing, InducingPrediction
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import AllPairs
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
@@ -203,7 +202,7 @@ class InducingMethod(MLGPFMethod):
         cross = np.empty((len(rows), len(K_Z)), coordinates.dtype)
         for first in range(0, len(rows), CHUNK):
             chunk = slice(first, first + CHUNK)
-            cross[chunk], _, _ = kernel.forward_points(Points(*coordinates.rows(rows[chunk])), between)
+            cross[chunk], _, _ = kernel.forward_points(coordinates.rows(rows[chunk]), between)
         weights, loadings = newton_start(
             cross, K_Z, labels[rows], parameters["bias"], self.settings.factor_count, N / len(rows)
         )

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features
-from xmlgp.features.inputs import Inputs
+from xmlgp.features.inputs import Inputs, Points
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.expectations import approximate_log_odds, expected_sigmoid
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
@@ -245,7 +244,7 @@ class MLGPFPredictor(Predictor):
         """Return weighted points in the coordinates of the kernel."""
         sparse = self._preprocessed.inducing is None
         coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
-        return Points(*coordinates.rows(slice(None)))
+        return coordinates.rows(slice(None))
 
     def _latent_mean(self, weighted: Features) -> NDArray[np.floating]:
         """Return the means of the latent functions, B×P."""
