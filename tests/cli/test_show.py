@@ -10,7 +10,7 @@ from xmlgp import __version__
 from xmlgp.api.trained_model import load, topics_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.neighbours.choice import DEFAULT
-from xmlgp.neighbours.hyperparameters import in_words
+from xmlgp.neighbours.regression import in_words
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

@@ -78,7 +78,7 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
     data, (texts, labels) = small_dataset(), (["a dog", "a cat", "a cow"] * 9, [["dog"], ["cat"], []] * 9)
     model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features.sparse, data.labels)
     tagger = TextTagger(clone(model)).fit(texts, labels)
-    monkeypatch.setattr("xmlgp.prediction.parts.run_parallel", counted)
+    monkeypatch.setattr("xmlgp.prediction.top_k.run_parallel", counted)
     train = xmlgp.train
     counted_train = lambda *args, **more: counted([lambda: train(*args, **more)])[0]  # noqa: E731
     monkeypatch.setattr("xmlgp.estimators.estimator.train", counted_train)

@@ -10,8 +10,8 @@ from tests.neighbours.test_regression import B, D, K, N, predictions_of, problem
 from xmlgp.data.dataset import Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.neighbours import predictions as module
-from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
 from xmlgp.neighbours.predictions import DENSE, MARGIN, NEIGHBOURS, Neighbours, NeighbourTerm
+from xmlgp.neighbours.regression import Choices, Kernel, Recall
 from xmlgp.prediction.terms import Pairs
 
 KERNEL = Kernel(0.5, 1.0, 0.2)

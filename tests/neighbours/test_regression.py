@@ -11,8 +11,8 @@ from tests.neighbours.test_search import drawn_rows
 from xmlgp.data.dataset import Features
 from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.dense import DenseSearch, standardise
-from xmlgp.neighbours.hyperparameters import Choices, Kernel
 from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words
+from xmlgp.neighbours.regression import Choices, Kernel
 from xmlgp.neighbours.search import build_index
 
 N, D, K, E, B = 80, 30, 6, 4, 12

@@ -10,8 +10,8 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Features
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.contributions import Contributions
-from xmlgp.prediction.parts import ROWS
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.top_k import ROWS
 from xmlgp.runtime.errors import NumericalError, SettingsError
 
 N = 300
@@ -43,7 +43,7 @@ def ragged_scores():
 
 @pytest.mark.parametrize("rows", [1, 50, ROWS])
 def test_contributions_are_those_of_each_pair(monkeypatch, rows):
-    monkeypatch.setattr("xmlgp.prediction.parts.ROWS", rows)
+    monkeypatch.setattr("xmlgp.prediction.top_k.ROWS", rows)
     model, scores = Explained(), ragged_scores()
     found = model.explain(POINTS, scores)
     assert (sum(model.seen), max(model.seen) <= rows) == (N, True)

@@ -74,7 +74,7 @@ def ranked(model, output, k=K):
     model=[Linear, Calibrated], k=[1, 64, 65, None, 1000], limits=[(64, 1024), (64, 7), (0, 7)], output=list(OUTPUTS)
 )
 def test_scores_of_top_labels_and_of_all_agree_with_a_stable_sort(monkeypatch, model, k, limits, output):
-    for name, limit in zip(("predictor.MAX_STREAMED", "parts.LABELS"), limits, strict=True):
+    for name, limit in zip(("predictor.MAX_STREAMED", "top_k.LABELS"), limits, strict=True):
         monkeypatch.setattr(f"xmlgp.prediction.{name}", limit)
     (found,) = model().top(NEW, k, output, with_std=True)
     k = min(k or K, K)

@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from xmlgp.gp.expectations import expected_sigmoid
-from xmlgp.prediction.score_std import score_std
+from xmlgp.prediction.predictor import score_std
 
 MEAN = np.array([[-30.0, -3, -0.5], [0, 1, 4]])
 VARIANCE = np.array([[0.1, 2, 0], [1, 5, 0.3]])

@@ -24,7 +24,7 @@ from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.models.fields import Settings
 from xmlgp.models.model import Topic
 from xmlgp.models.table import MODELS
-from xmlgp.neighbours.hyperparameters import CHOICES, RECALL, in_words
+from xmlgp.neighbours.regression import CHOICES, RECALL, in_words
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.runtime.errors import ModelFolderError, UsageError
 from xmlgp.runtime.plurals import counted

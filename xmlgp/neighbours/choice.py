@@ -15,9 +15,9 @@ from xmlgp.data.dataset import Features
 from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
-from xmlgp.neighbours.hyperparameters import Choices, Kernel
 from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextTerm, fit_texts
 from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, labels_of_rows, united
+from xmlgp.neighbours.regression import Choices, Kernel
 from xmlgp.prediction.terms import Pairs
 from xmlgp.runtime.threads import run_parallel
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import array_blocks
 from xmlgp.linear_algebra.dense import product_by_rows
-from xmlgp.neighbours.hyperparameters import Kernel
+from xmlgp.neighbours.regression import Kernel
 from xmlgp.neighbours.search import PointIndex, all_products, chosen_products
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 

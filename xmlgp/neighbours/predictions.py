@@ -28,8 +28,7 @@ from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.neighbours.dense import DenseSearch, NearestPoints, StandardisedDense, standardise
-from xmlgp.neighbours.hyperparameters import Choices, Kernel, Recall
-from xmlgp.neighbours.regression import Regressed, regress
+from xmlgp.neighbours.regression import Choices, Kernel, Recall, Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
 from xmlgp.prediction.contributions import Contributions, Supporter
 from xmlgp.prediction.terms import Pairs

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.data.dataset import Features, empty_dataset
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.contributions import Contributions
-from xmlgp.prediction.parts import LABELS, for_parts, ignore_overflow, label_blocks
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.terms import Pairs
-from xmlgp.prediction.top_k import best_of_blocks, descending
+from xmlgp.prediction.top_k import LABELS, best_of_blocks, descending, for_parts, ignore_overflow, label_blocks
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["MAX_STREAMED", "MEMORY", "OUTPUTS", "Predictor", "Prepared"]
+__all__ = ["MAX_STREAMED", "MEMORY", "OUTPUTS", "Predictor", "Prepared", "score_std"]
 
 OUTPUTS = ("utility", "probability")
 
@@ -296,3 +296,21 @@ class Predictor(ABC):
         contributions = Contributions.stack(for_parts(explained, features.N))
         contributions.check_finite(scores)
         return contributions
+
+
+def score_std(
+    mean: NDArray[np.floating], variance: NDArray[np.floating], output: str, nodes: int
+) -> NDArray[np.floating]:
+    """Return the standard deviations of scores, elementwise, given mean and variance of normally distributed utilities.
+
+    With the output "utility" they are those of f. With "probability" they are those of σ(f), √(E σ² − (E σ)²), by
+    Gauss–Hermite quadrature with so many nodes ([S] A.3).
+    """
+    if output == "probability":
+        # In single precision the difference E σ² − (E σ)² would be a rounding error if the variance is small.
+        probability, half_spread = Quadrature(nodes).gradients(mean.astype(np.float64), variance.astype(np.float64))
+        # half_spread is ½ E σ(1 − σ), so E σ² = E σ − 2 half_spread.
+        variance = probability - 2 * half_spread - probability**2
+    # Rounding can leave a variance slightly below zero.
+    std: NDArray[np.floating] = np.sqrt(np.maximum(variance, 0))
+    return std.astype(mean.dtype, copy=False)

@@ -13,8 +13,7 @@ from xmlgp.gp.likelihood import Moments
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.models.gpc.model import PARAMETER_NAMES, POSTERIOR, Predictive
 from xmlgp.models.gpc.settings import GPCSettings
-from xmlgp.prediction.predictor import Predictor
-from xmlgp.prediction.score_std import score_std
+from xmlgp.prediction.predictor import Predictor, score_std
 
 __all__ = ["GPCPredictor"]
 

@@ -18,9 +18,9 @@ from xmlgp.models.mlgpf.methods import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import LABEL_COUNTS_NAME, MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts
-from xmlgp.neighbours.hyperparameters import BEST, RECALL, Choices, Recall
 from xmlgp.neighbours.label_texts import TextTerm, default_fit, text_parameters
 from xmlgp.neighbours.predictions import EXACT_LABELS, Neighbours, NeighbourTerm, scaled_words
+from xmlgp.neighbours.regression import BEST, RECALL, Choices, Recall
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.runtime.errors import NumericalError
 from xmlgp.runtime.random_streams import Stream, random_stream

@@ -26,11 +26,9 @@ from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextTerm
 from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm, labels_of_rows, united
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.contributions import Contributions
-from xmlgp.prediction.parts import for_parts
-from xmlgp.prediction.predictor import Predictor
-from xmlgp.prediction.score_std import score_std
+from xmlgp.prediction.predictor import Predictor, score_std
 from xmlgp.prediction.terms import Pairs, Prepared, Utilities
-from xmlgp.prediction.top_k import best_of_blocks
+from xmlgp.prediction.top_k import best_of_blocks, for_parts
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.result import LABEL_COUNTS
