@@ -46,13 +46,6 @@ class Points(NamedTuple):
         """Return some of the points, in the order of their rows."""
         return Points(self.coordinates[rows], self.residual[rows])
 
-    @property
-    def features(self) -> Features:
-        """The coordinates if they are weighted features, as in weight space; TypeError otherwise."""
-        if isinstance(self.coordinates, np.ndarray):
-            raise TypeError("coordinates in a subspace are not features")
-        return self.coordinates
-
 
 class Inputs:
     """Inputs of a kernel: coordinates of N points in a subspace, or their features, which are coordinates as well.

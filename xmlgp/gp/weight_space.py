@@ -133,7 +133,7 @@ class WeightSpace:
         xᵀ(√a m) and the variance Σ_d x_d² a_d v_d. The divergence is ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)]; it
         takes a pass over all weights.
         """
-        X = points.features.sparse
+        X = _features_of(points)
         whitened = parameters[self.parameter_names[0]]
         present, of_present = sparse.present_columns(X.astype(whitened.dtype, copy=False))
         scales = _scales(parameters, present)
@@ -191,6 +191,13 @@ def unwhitened(parameters: Parameters) -> dict[str, NDArray[np.floating]]:
     return dict(zip(PARAMETERS, (mean, np.log(scales.variance), parameters[PRIOR].copy()), strict=True))
 
 
+def _features_of(points: Points) -> sp.csr_array:
+    """Return the weighted features of points, B×D, which are their coordinates in weight space."""
+    if isinstance(points.coordinates, np.ndarray):
+        raise TypeError("coordinates in a subspace are not features")
+    return points.coordinates.sparse
+
+
 def _scales(parameters: Parameters, columns: NDArray[np.integer] | slice) -> _Scales:
     """Return the scales of some features."""
     log_variance, log_prior = (parameters[name][columns] for name in WHITENED[1:])
@@ -244,13 +251,13 @@ class WeightSpacePrediction:
 
     def moments(self, points: Points) -> Moments:
         """Return the moments of the latent functions at points."""
-        X = points.features.sparse
+        X = _features_of(points)
         variance = np.asarray(X.multiply(X) @ self._variance)
         return Moments(self.mean(points), variance[:, None])
 
     def mean(self, points: Points) -> NDArray[np.floating]:
         """Return the means of the latent functions alone, B×P."""
-        return sparse.product(points.features.sparse, self._mean)
+        return sparse.product(_features_of(points), self._mean)
 
     def weights(self) -> NDArray[np.floating]:
         """Return T, D×P. The means of latent functions are X T."""
