@@ -82,7 +82,8 @@ def test_training_that_a_lost_cluster_interrupts_resumes_here_with_the_same_mode
 
 def block(features, start, stop):
     """Return some points as a `Block`."""
-    return Block(start + 1, Dataset(features[start:stop], csr_array((stop - start, 0), dtype=bool)))
+    points = Dataset(features[start:stop], csr_array((stop - start, 0), dtype=bool))
+    return Block(points, range(start + 1, stop + 1))
 
 
 def test_scores_do_not_depend_on_blocks():

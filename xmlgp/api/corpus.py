@@ -88,7 +88,8 @@ class Corpus:
         for block in _cut(up_to_error(self._with_labels(documents, rows), errors), self._waits):
             texts = [document.text for document in block]
             points = Dataset(vectorizer.features(texts), rows.take())
-            yield Block(first, points, texts, [document.id for document in block])
+            ids = [number if document.id is None else document.id for number, document in enumerate(block, first)]
+            yield Block(points, ids, texts)
             first += points.N
         if errors:
             raise errors[0]

@@ -68,7 +68,7 @@ class InMemory:
         labels = names.labels if self._labels is not None else model.names.labels
         # Without the labels that the model does not have, which follow its own.
         added = len(labels) - len(model.names.labels) if labels and model.names.labels else 0
-        block = Block(1, points, self._data if self.is_text else None, self._ids)
+        block = Block(points, self._ids or range(1, points.N + 1), self._data if self.is_text else None)
         return PointStream((points.N, points.D, points.K - added), [block], labels=labels, E=points.features.width)
 
     def numbered(self, model: Signature, extend: bool) -> TrainingData:

@@ -86,23 +86,11 @@ class LabelledPoints(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive points; `first` is the number of the first one, counted from 1. Documents also have texts.
+    """Consecutive points, each with its identifier or else its number, from 1; documents also have texts."""
 
-    Points may have identifiers, each perhaps None.
-    """
-
-    first: int
     points: Dataset
+    ids: Sequence[Identifier]
     texts: list[str] | None = None
-    ids: Sequence[Identifier | None] | None = None
-
-    @property
-    def identifiers(self) -> list[Identifier]:
-        """The identifier of each point, or its number if it has none."""
-        numbers = range(self.first, self.first + self.points.N)
-        if self.ids is None:
-            return list(numbers)
-        return [number if id is None else id for number, id in zip(numbers, self.ids, strict=True)]
 
 
 def never() -> bool:
@@ -145,9 +133,9 @@ class PointStream:
             rows.check(self._N)
 
     def count(self) -> int:
-        """Return the number of points; if only reading tells it, the blocks have neither texts nor identifiers then."""
+        """Return the number of points; if only reading tells it, the blocks have no texts then."""
         if self._N is None:
-            self._blocks = [Block(block.first, block.points) for block in self._blocks]
+            self._blocks = [block._replace(texts=None) for block in self._blocks]
             self._N = sum(block.points.N for block in self._blocks)
         return self._N
 

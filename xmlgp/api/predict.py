@@ -299,9 +299,8 @@ def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[tupl
     ids: list[Identifier] = []
     pieces: list[Features] = []
     for block in blocks:
-        identifiers = block.identifiers
-        for rows in row_blocks(len(identifiers), SHARD_ROWS):
-            ids += identifiers[rows]
+        for rows in row_blocks(len(block.ids), SHARD_ROWS):
+            ids += block.ids[rows]
             pieces.append(block.points.features[rows])
             if len(ids) >= SHARD_ROWS:
                 features = Features.stack(pieces)

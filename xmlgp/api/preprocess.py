@@ -6,7 +6,7 @@ from xmlgp.api.interrupted import protected_arrays
 from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source
 from xmlgp.api.train import ChosenSettings, read_run
-from xmlgp.api.trained_model import model_to_replace, named_arrays
+from xmlgp.api.trained_model import model_to_replace
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -36,6 +36,6 @@ def preprocess(
             settings=run.settings,
             stage="preprocessed",
             data=run.dataset.facts,
-            arrays=named_arrays(run.preprocess()),
+            arrays=run.preprocess().to_arrays("preprocess."),
             protected=protected_arrays(path),
         )

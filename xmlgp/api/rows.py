@@ -100,8 +100,8 @@ class RowsFile:
 
 
 def _numbered(blocks: Iterable[Dataset]) -> Iterator[Block]:
-    """Yield blocks of points, in place of each with the number of its first line."""
+    """Yield blocks of points, identified by their numbers."""
     first = 1
     for points in blocks:
-        yield Block(first, points)
+        yield Block(points, range(first, first + points.N))
         first += points.N

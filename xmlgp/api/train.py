@@ -17,7 +17,7 @@ from xmlgp.api.interrupted import CHECKPOINT, InterruptedRun, describe_run, disc
 from xmlgp.api.kept_points import arrays_of_points
 from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, is_path
-from xmlgp.api.trained_model import TrainedModel, model_to_replace, named_arrays, read_preprocessing, write_model
+from xmlgp.api.trained_model import TrainedModel, model_to_replace, read_preprocessing, write_model
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset, widen
 from xmlgp.features.pipeline import Preprocessed
@@ -294,5 +294,5 @@ def _preprocessed(
         run.reporter.note("preprocessing is repeated, because its settings are different")
     preprocessed = run.preprocess()
     written: dict[str, Entry] = {}
-    write_arrays(path, named_arrays(preprocessed), written)
+    write_arrays(path, preprocessed.to_arrays("preprocess."), written)
     return preprocessed, written

@@ -38,7 +38,6 @@ __all__ = [
     "load",
     "locked_model",
     "model_to_replace",
-    "named_arrays",
     "open_model",
     "as_trained_model",
     "read_preprocessing",
@@ -189,7 +188,7 @@ def write_model(
 
 def _arrays_of(model: TrainedModel) -> dict[str, NDArray[Any]]:
     """Return the arrays of a model by the names that its folder has for them, without those of names."""
-    arrays = named_arrays(model.preprocessed)
+    arrays = model.preprocessed.to_arrays("preprocess.")
     arrays |= {f"parameters.{name}": array for name, array in model.parameters.items()}
     return arrays | {f"points.{name}": array for name, array in model.points.items()}
 
@@ -331,8 +330,3 @@ def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
     """Return the `Preprocessed` of a folder."""
     D = folder.description["data"]["D"]
     return read_preprocessing(folder.path, folder.entries("preprocess."), folder.settings, D)
-
-
-def named_arrays(preprocessed: Preprocessed) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a `Preprocessed` by the names that a model folder has for them."""
-    return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}

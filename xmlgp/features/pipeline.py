@@ -55,11 +55,11 @@ class Preprocessed(NamedTuple):
     inducing: np.ndarray | None = None
     center: np.ndarray | None = None
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name, for a file; `from_arrays` reads them back."""
+    def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """Return the arrays by name, after a prefix, for a file; `from_arrays` reads them back."""
         arrays = self._asdict() | self.weighting._asdict()
         names = ("idf", "basis", "inducing", "scale", "center")
-        return {name: arrays[name] for name in names if arrays[name] is not None}
+        return {f"{prefix}{name}": arrays[name] for name in names if arrays[name] is not None}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], settings: Any, D: int) -> Preprocessed:

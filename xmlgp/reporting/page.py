@@ -76,7 +76,7 @@ class Answers:
                 wrong = ~are_true(top.matrix, csr_array(points.labels[:, : top.K]))[first]
                 for row in np.flatnonzero(wrong & (np.diff(points.labels.indptr) > 0)).tolist():
                     text = block.texts[row] if block.texts else None
-                    worst.append((float(top.scores[first[row]]), -(N + row), block.identifiers[row], text))
+                    worst.append((float(top.scores[first[row]]), -(N + row), block.ids[row], text))
                 worst = heapq.nlargest(POINTS, worst)
                 scores.append(top)
                 labels.append(points.labels)
