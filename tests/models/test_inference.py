@@ -9,8 +9,8 @@ import pytest
 from tests.problems import small_dataset
 from xmlgp.models.bmlpl import settings as bmlpl
 from xmlgp.models.bmlpl.settings import BMLPLSettings
+from xmlgp.models.fields import InferenceMethod
 from xmlgp.models.gpc import settings as gpc
-from xmlgp.models.inference import InferenceMethod
 from xmlgp.models.table import MODELS, settings_from
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.progress import silent

@@ -11,11 +11,11 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import array_blocks
 from xmlgp.linear_algebra.dense import product_by_rows
-from xmlgp.neighbours.regression import Kernel
+from xmlgp.neighbours.regression import Kernel, NearestPoints
 from xmlgp.neighbours.search import PointIndex, all_products, chosen_products
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["StandardisedDense", "DenseSearch", "NearestPoints", "standardise"]
+__all__ = ["StandardisedDense", "DenseSearch", "standardise"]
 
 #: Largest number of covariances with training points that a core computes at once, and largest number of points for
 #: which it does.
@@ -64,32 +64,6 @@ def standardise(dense: NDArray[Any]) -> StandardisedDense:
     width = np.where(variance > 0, np.sqrt(variance * dense.shape[1]), CONSTANT_WIDTH)
     features = StandardisedDense(np.empty((0, dense.shape[1]), np.float16), start + mean, width)
     return features.extended(dense)
-
-
-class NearestPoints(NamedTuple):
-    """The n nearest training points of each of B points.
-
-    `nearest` has their rows, nearest first, or −1 where there are fewer, and `products` the inner products of the word
-    features of unit length, both B×n. `half_distances` has ½‖e − e′‖² of the dense features, B×n, and `has_words` is
-    true for points with words, B; both are None without dense features.
-    """
-
-    nearest: NDArray[np.int32]
-    products: NDArray[np.float32]
-    half_distances: NDArray[np.float32] | None = None
-    has_words: NDArray[np.bool_] | None = None
-
-    def exponents(self, kernel: Kernel) -> NDArray[np.float32]:
-        """Return the logarithms of the covariances with the nearest points, B×n.
-
-        They are [x has words] (xᵀx′ − 1)/ℓ² − r ½‖e − e′‖², with the squared lengthscale ℓ² of the words and the
-        relevance r of the dense features.
-        """
-        exponents: NDArray[np.float32] = (self.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
-        if self.half_distances is not None and self.has_words is not None:
-            exponents *= self.has_words[:, None]
-            exponents -= np.float32(kernel.dense_relevance) * self.half_distances
-        return exponents
 
 
 class DenseSearch:

@@ -27,8 +27,8 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.metrics.ranking import top_entries
-from xmlgp.neighbours.dense import DenseSearch, NearestPoints, StandardisedDense, standardise
-from xmlgp.neighbours.regression import Choices, Kernel, Recall, Regressed, regress
+from xmlgp.neighbours.dense import DenseSearch, StandardisedDense, standardise
+from xmlgp.neighbours.regression import Choices, Kernel, NearestPoints, Recall, Regressed, regress
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
 from xmlgp.prediction.contributions import Contributions, Supporter
 from xmlgp.prediction.terms import Pairs
@@ -254,8 +254,7 @@ class NeighbourTerm:
     def regress(self, found: NearestPoints, kernel: Kernel) -> Predicted:
         """Return the predictions at points, given their nearest training points."""
         dense = None if self._dense is None else self._dense.values
-        exponents = found.exponents(kernel)
-        regressed = regress(self._index.rows, found.nearest, exponents, kernel, dense, found.has_words)
+        regressed = regress(self._index.rows, found, kernel, dense)
         # Nothing else says anything of points that only have dense features.
         least = np.zeros(len(found.nearest)) if found.has_words is None else ~found.has_words
         return Predicted(found, regressed, _shares_of_labels(regressed, self.labels), least.astype(np.float32))

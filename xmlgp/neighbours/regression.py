@@ -25,7 +25,18 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential
 from xmlgp.neighbours.search import read_only
 
-__all__ = ["BEST", "CHOICES", "RECALL", "Choices", "Kernel", "Recall", "Regressed", "in_words", "regress"]
+__all__ = [
+    "BEST",
+    "CHOICES",
+    "RECALL",
+    "Choices",
+    "Kernel",
+    "NearestPoints",
+    "Recall",
+    "Regressed",
+    "in_words",
+    "regress",
+]
 
 #: The names of these numbers in a model.
 CHOICES = "neighbours.choices"
@@ -87,6 +98,32 @@ def in_words(choices: NDArray[np.float64], recall: NDArray[np.float64]) -> str:
     return f"{text}; the labels scored have {100 * labels:.1f}% of the {BEST} best ones" if labels else text
 
 
+class NearestPoints(NamedTuple):
+    """The n nearest training points of each of B points.
+
+    `nearest` has their rows, nearest first, or −1 where there are fewer, and `products` the inner products of the word
+    features of unit length, both B×n. `half_distances` has ½‖e − e′‖² of the dense features, B×n, and `has_words` is
+    true for points with words, B; both are None without dense features.
+    """
+
+    nearest: NDArray[np.int32]
+    products: NDArray[np.float32]
+    half_distances: NDArray[np.float32] | None = None
+    has_words: NDArray[np.bool_] | None = None
+
+    def exponents(self, kernel: Kernel) -> NDArray[np.float32]:
+        """Return the logarithms of the covariances with the nearest points, B×n.
+
+        They are [x has words] (xᵀx′ − 1)/ℓ² − r ½‖e − e′‖², with the squared lengthscale ℓ² of the words and the
+        relevance r of the dense features.
+        """
+        exponents: NDArray[np.float32] = (self.products - np.float32(1)) / np.float32(kernel.squared_lengthscale)
+        if self.half_distances is not None and self.has_words is not None:
+            exponents *= self.has_words[:, None]
+            exponents -= np.float32(kernel.dense_relevance) * self.half_distances
+        return exponents
+
+
 class Regressed(NamedTuple):
     """The regressions of B points on their nearest n: R, B×n, and the weights (K_RR + σ² I)⁻¹ k(R, x), B×n.
 
@@ -101,18 +138,14 @@ class Regressed(NamedTuple):
 
 
 def regress(
-    rows: csr_array,
-    nearest: NDArray[np.int32],
-    exponents: NDArray[np.float32],
-    kernel: Kernel,
-    dense: NDArray[np.float32] | None = None,
-    has_words: NDArray[np.bool_] | None = None,
+    rows: csr_array, found: NearestPoints, kernel: Kernel, dense: NDArray[np.float32] | None = None
 ) -> Regressed:
-    """Return the regressions of points, given their nearest rows and the logarithms of k(x, R), both B×n.
+    """Return the regressions of points on their nearest training points.
 
-    `rows` are the words of all training points, N×D, of unit length or empty. The `dense` features of these, N×E, are
-    divided by their lengthscales; `has_words`, B, says which points the words count for, by default all.
+    `rows` are the words of all training points, N×D, of unit length or empty; the `dense` features of these, N×E, are
+    divided by their lengthscales.
     """
+    nearest, _, _, has_words = found
     B, n = nearest.shape
     result = Regressed(nearest, np.zeros((B, n), np.float32), np.empty(B, np.float32), np.empty(B, np.float32))
     if dense is None:
@@ -131,7 +164,7 @@ def regress(
     _solve(
         read_only((rows.indptr, rows.indices, rows.data)),
         between,
-        exponents,
+        found.exponents(kernel),
         word_factor,
         np.float32(kernel.noise),
         places,

@@ -4,8 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xmlgp.models import shared_settings
-from xmlgp.models.fields import EPOCHS_LIMIT, setting
-from xmlgp.models.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
+from xmlgp.models.fields import (
+    EPOCHS_LIMIT,
+    InferenceMethod,
+    InferenceSettings,
+    inference_setting,
+    iterations_setting,
+    setting,
+)
 from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["DEFAULT_TOPICS", "INFERENCES", "BMLPLSettings"]

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xmlgp.models import shared_settings
-from xmlgp.models.fields import setting
-from xmlgp.models.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
+from xmlgp.models.fields import InferenceMethod, InferenceSettings, inference_setting, iterations_setting, setting
 
 __all__ = ["INFERENCES", "GPCSettings"]
 

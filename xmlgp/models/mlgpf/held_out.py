@@ -111,8 +111,6 @@ class HeldOutChoices(Inference):
         self.epochs = int(has_neighbours or len(held_out) > 0)
         self._current_parameters = current_parameters
         self._has_neighbours = has_neighbours
-        seen = label_counts(self._seen_labels)[LABEL_COUNTS_NAME] > 0
-        self._judges = bool(np.count_nonzero(self._labels @ seen.astype(np.int32)) >= HELD_OUT_LEAST)
         #: Whether there is a calibration, and its coefficients.
         self._calibrates = np.zeros(1, bool)
         self._coefficients = np.zeros(len(IDENTITY))
@@ -133,14 +131,15 @@ class HeldOutChoices(Inference):
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
         parameters = self._current_parameters()
-        if not self._judges:
+        seen = self._counts[LABEL_COUNTS_NAME] > 0
+        if np.count_nonzero(self._labels @ seen.astype(np.int32)) < HELD_OUT_LEAST:
             return
         with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
             if self._has_neighbours:
                 neighbours = self._neighbours(self._trained, parameters)
                 neighbours = neighbours._replace(choices=choose(*self._judged(parameters, neighbours)))
                 self._choices[:] = neighbours.choices.values()
-                parameters = parameters | label_counts(self._seen_labels) | neighbours.parameters()
+                parameters = parameters | self._counts | neighbours.parameters()
                 self._recall[:] = 1, self._measured_recall(parameters)
                 parameters[RECALL] = self._recall
                 if self._problem.label_texts:
@@ -149,6 +148,11 @@ class HeldOutChoices(Inference):
             ranked = self._rank(parameters)
             self._calibrate(ranked)
         self._calibrates[:] = True
+
+    @functools.cached_property
+    def _counts(self) -> Parameters:
+        """The numbers of points in training that have each label, by their name in a model."""
+        return label_counts(self._seen_labels)
 
     def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
         problem = self._problem
@@ -176,7 +180,7 @@ class HeldOutChoices(Inference):
 
     def _judged(self, parameters: Parameters, neighbours: Neighbours) -> tuple[NeighbourTerm, HeldOutPoints]:
         """Return what choices are made with, given a model without them, and the training points."""
-        counts = label_counts(self._seen_labels)[LABEL_COUNTS_NAME]
+        counts = self._counts[LABEL_COUNTS_NAME]
         predictor = self._predictor(parameters)
         ranked = [np.empty((self._features.N, 0), np.int32)]
         if predictor.pooled or self._labels.shape[1] * self._features.N <= MOST_RANKED:

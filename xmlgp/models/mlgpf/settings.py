@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from xmlgp.models import shared_settings
-from xmlgp.models.fields import EPOCHS_LIMIT, Settings, setting
-from xmlgp.models.inference import Method
+from xmlgp.models.fields import EPOCHS_LIMIT, Method, Settings, setting
 from xmlgp.runtime.errors import SettingsError
 
 __all__ = ["MLGPFSettings"]
