@@ -84,6 +84,14 @@ def test_options_that_a_page_names_exist(page):
     assert unknown_options_of(page.read_text(encoding="utf-8")) == {}
 
 
+def test_files_and_classes_that_the_page_about_development_names_exist():
+    spans = CODE_SPAN.findall((DOCS / "development" / "index.md").read_text(encoding="utf-8"))
+    source = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "xmlgp").rglob("*.py"))
+    missing = [span for span in spans if re.match(r"[\w.]+/", span) and not (ROOT / span).exists()]
+    classes = [span for span in spans if re.fullmatch(r"[A-Z][a-z]+([A-Z][a-z]+)*", span)]
+    assert missing + [name for name in classes if not re.search(rf"^class {name}\b", source, re.MULTILINE)] == []
+
+
 def test_every_command_is_in_the_reference():
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
     described = re.findall(r"^#{2,3} xmlgp (.+)\n\n```\{command\} (.+)\n```", text, re.MULTILINE)
