@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import hypergeom
 
 from tests.central_differences import central_differences
 from xmlgp.data.dataset import Features
@@ -17,7 +18,7 @@ from xmlgp.gp.likelihood import AllPairs, SharedLabels
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR
-from xmlgp.gp.weight_space import WeightSpace, feature_shares, unwhitened
+from xmlgp.gp.weight_space import WeightSpace, feature_shares, log_absent, unwhitened
 from xmlgp.training.minibatches import LabelSampler
 
 N, D, K, P = 6, 5, 7, 3
@@ -148,3 +149,10 @@ def test_weights_of_sampled_labels_are_the_inverse_of_their_probability():
             others = [rows for rows in itertools.combinations(range(N), size) if i in rows]
             used = np.mean([1 if present[list(rows), k].any() else 1 - (1 - draws[k]) ** count for rows in others])
             assert weights[k] == pytest.approx(1 / used, rel=1e-9)
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (20, 7), (1000, 30)])
+def test_the_probability_of_no_special_element_is_hypergeometric(count, size):
+    special = np.arange(count + 1)
+    expected = hypergeom.logpmf(0, count, special, size)
+    np.testing.assert_allclose(log_absent(count, special, size), expected, rtol=1e-9, atol=1e-12)

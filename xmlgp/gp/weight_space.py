@@ -29,7 +29,6 @@ from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters, bounded_exp,
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import COMMON_FLOAT, Array, ArrayGroup
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.special import log_factorials
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
@@ -66,10 +65,18 @@ def log_absent(count: int, special: NDArray[np.integer] | int, size: int) -> NDA
 
     With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
     """
-    log_factorial = log_factorials(count)
+    log_factorial = _log_factorials(count)
     spare = count - special - size
     log_ratio = log_factorial[count - special] - log_factorial[np.maximum(spare, 0)] - log_factorial[count]
     return np.where(spare >= 0, log_ratio + log_factorial[max(count - size, 0)], -np.inf)
+
+
+@functools.lru_cache(maxsize=4)
+def _log_factorials(count: int) -> NDArray[np.float64]:
+    """Return log n! for n = 0, …, `count`, a cached array of `count` + 1 elements that cannot be written to."""
+    values = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    values.flags.writeable = False
+    return values
 
 
 def feature_shares(features: sp.csr_array) -> Callable[[int], NDArray[np.float64]]:

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least, csr_pattern, indices_below
-from xmlgp.linear_algebra.special import expit
+from xmlgp.linear_algebra.logistic import expit
 from xmlgp.metrics.ranking import canonical
 from xmlgp.neighbours.search import build_index, nearest
 from xmlgp.prediction.calibration import Expansion, minimum

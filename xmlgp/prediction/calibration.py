@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup
-from xmlgp.linear_algebra.special import expit
+from xmlgp.linear_algebra.logistic import expit
 
 __all__ = ["CALIBRATION", "MISSING", "RANKS", "Calibration", "Expansion", "fit_calibration", "minimum"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from xmlgp.linear_algebra.special import expit
+from xmlgp.linear_algebra.logistic import expit
 from xmlgp.models.bmlpl.blocks import ROWS, map_blocks
 
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_means", "softplus_sums"]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.linear_algebra.special import expit
+from xmlgp.linear_algebra.logistic import expit
 from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["DAMPING", "newton_start"]

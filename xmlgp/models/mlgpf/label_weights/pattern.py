@@ -11,22 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-__all__ = ["WEIGHTS_LIMIT", "label_features", "most_each", "totals_by_label", "used_by_default"]
-
-#: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
-#: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
-FEATURES_PER_FACTOR = 10
+__all__ = ["WEIGHTS_LIMIT", "label_features", "most_each", "totals_by_label"]
 
 #: Most weights of a model. Beyond, each label keeps the features with the largest total value over its points.
 WEIGHTS_LIMIT = 30_000_000
 
 #: Stored elements of points per block of labels, when the features of labels are collected.
 BLOCK = 1 << 22
-
-
-def used_by_default(feature_count: int, factor_count: int) -> bool:
-    """Return whether label weights are used unless the settings say otherwise, given D and P."""
-    return feature_count >= FEATURES_PER_FACTOR * factor_count
 
 
 def label_features(

@@ -14,7 +14,7 @@ from xmlgp.gp.parameters import LIMIT, bounded_exp
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import COMMON_FLOAT, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.special import expit
+from xmlgp.linear_algebra.logistic import expit
 from xmlgp.models.mlgpf.label_weights.pattern import label_features, totals_by_label
 
 __all__ = [

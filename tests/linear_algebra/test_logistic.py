@@ -1,10 +1,10 @@
-"""Special functions against those of SciPy."""
+"""The logistic function against that of SciPy."""
 
 import numpy as np
 import pytest
 import scipy.special
 
-from xmlgp.linear_algebra.special import expit, log_factorials
+from xmlgp.linear_algebra.logistic import expit
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -13,9 +13,3 @@ def test_the_logistic_function_is_that_of_scipy(dtype):
     x = np.array([-np.inf, -80, -20, -1, -1e-3, 0, 0.5, 20, 80, np.inf, np.nan], dtype)
     assert expit(x).dtype == dtype
     np.testing.assert_allclose(expit(x), scipy.special.expit(x), rtol=precision)
-
-
-@pytest.mark.parametrize("count", [0, 1, 1000])
-def test_the_factorials_are_those_of_scipy(count):
-    expected = scipy.special.gammaln(np.arange(count + 1) + 1.0)
-    np.testing.assert_allclose(log_factorials(count), expected, rtol=1e-13, atol=1e-15)
