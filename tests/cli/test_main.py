@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from tests.cli.command import run, said, spawn
 from xmlgp import __version__
+from xmlgp.cli import COMMANDS, main
 from xmlgp.runtime.errors import XmlgpError
 
 
@@ -69,6 +71,17 @@ def test_file_names_that_are_not_utf8_cause_no_traceback(tmp_path):
     assert result.returncode == 1
     assert b"No such file or directory" in result.stderr
     assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_at_most_forty_lines_of_80_columns(name):
+    assert len(CliRunner().invoke(main, [name, "--help"], terminal_width=80).stdout.splitlines()) <= 40
+
+
+def test_help_all_has_the_notes_that_help_leaves_out():
+    for arguments, is_there in (["--help"], False), (["--help-all"], True):
+        assert ("More examples:" in run("predict", *arguments).stdout) == is_there
+    assert "--with-std" in run("predict", "--help-all").stdout
 
 
 def test_help_does_not_import_numpy():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import click
 
 from xmlgp.api import evaluate as api
-from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
+from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, rare_option, reading_options, source_of
 from xmlgp.metrics.intervals import Difference, about_intervals
 
 __all__ = ["evaluate"]
@@ -42,12 +42,12 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
     metavar="K,K,...",
     help="Values of k for the measures @k.",
 )
-@click.option("--propensity", type=(POSITIVE, POSITIVE), metavar="A B", help="A and B of the propensity model.")
+@rare_option("--propensity", type=(POSITIVE, POSITIVE), metavar="A B", help="A and B of the propensity model.")
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: over all pairs, and per point.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--macro", is_flag=True, help="Also print recall, coverage, and macro precision, recall and F1, each @k.")
-@click.option("--assigned", is_flag=True, help="Take the labels in SCORES as assigned, even if ranked.")
-@click.option(
+@rare_option("--assigned", is_flag=True, help="Take the labels in SCORES as assigned, even if ranked.")
+@rare_option(
     "--filter-labels",
     type=INPUT,
     metavar="FILE",
@@ -69,6 +69,9 @@ def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: Optio
       xmlgp evaluate ours.scores theirs.txt data/bibtex --train data/bibtex
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
 
+    docs/evaluation.md has the definitions.
+
+    \f
     SCORES is a scores file, JSON Lines, or a table with a row for each label of a point, as predict writes them; lines
     of `label:score` as napkinXC or omikuji write them; or a sparse matrix N×K in .npz. DATA is a corpus, rows of
     numbers, a folder with test.txt or the like, or a file of labels alone.
@@ -89,8 +92,6 @@ def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: Optio
 
     Two methods are measured on the same resampled points: what both find hard does not count, so differences are more
     certain than the measures themselves. p is the probability that chance makes a difference as large.
-
-    docs/evaluation.md has the definitions.
     """
     check_standard_input(*scores, data, options["train"], options["filter_labels"])
     if len(scores) > 2:

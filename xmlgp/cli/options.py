@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import logging
@@ -90,10 +91,13 @@ rare_option = functools.partial(click.option, cls=RareOption)
 
 
 def _show_all(context: click.Context, option: click.Parameter, is_asked: bool) -> None:
-    """Show the help with all options, and end the command."""
+    """Show the whole help, and end the command."""
     if is_asked:
         context.meta[ALL] = True
-        click.echo(context.get_help())
+        # Click leaves out what follows a form feed.
+        command = copy.copy(context.command)
+        command.help = (command.help or "").replace("\f", "")
+        click.echo(command.get_help(context))
         context.exit()
 
 
@@ -283,7 +287,7 @@ CORPUS = [
         is_eager=True,
         expose_value=False,
         callback=_show_all,
-        help="Show all options and exit.",
+        help="Show the whole help and exit.",
     ),
 ]
 

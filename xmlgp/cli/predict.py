@@ -21,6 +21,7 @@ from xmlgp.cli.options import (
     executor_of,
     label_count,
     quiet_option,
+    rare_option,
     source_of,
     threads_option,
 )
@@ -60,11 +61,11 @@ __all__ = ["predict"]
     "--format",
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
-    help="The format of the output. It is a scores file, JSON Lines with an object for each point, or a table with a "
-    "row for each label, separated by tabs or commas.  [default: told by the ending of --out, otherwise jsonl for text "
-    "and scores for numbers]",
+    metavar="FORMAT",
+    help="scores, a scores file; jsonl, JSON Lines with an object for each point; or tsv or csv, a table with a row "
+    "for each label.  [default: told by the ending of --out, otherwise jsonl for text and scores for numbers]",
 )
-@click.option(
+@rare_option(
     "--output",
     type=click.Choice(OUTPUTS),
     help="Scores, by which labels are ranked: the probability p, integrated over the posterior (bmlpl: over the "
@@ -75,11 +76,10 @@ __all__ = ["predict"]
     "--explain",
     type=click.IntRange(1),
     metavar="N",
-    help="Add for each label the N words, or other features, that speak most for it and against it. They come with "
-    "their contributions to its utility, and with the N nearest training documents that have the label. It needs a "
-    "linear kernel.",
+    help="Add for each label the N words, or other features, that speak most for it and against it, with their "
+    "contributions to its utility, and the N nearest training documents that have it. Needs a linear kernel.",
 )
-@click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
+@rare_option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @cluster_options
 @dense_option
 @corpus_options
@@ -106,6 +106,7 @@ def predict(
       xmlgp predict models/tickets new.csv --assign --format csv -o labels.csv
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
 
+    \f
     Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed),
     or in a folder with test.txt or test.svm. Points in libsvm format may have fewer features than the model; features
     that no training point had are ignored. If MODEL was trained on text, DATA may be a corpus as for `xmlgp vectorize`,
