@@ -69,10 +69,10 @@ def test_training_that_a_lost_cluster_interrupts_resumes_here_with_the_same_mode
 
     monkeypatch.setattr(Training, "step", lost)
     with pytest.raises(ClusterError, match="are lost"):
-        xmlgp.train(data, tmp_path / "model", settings=settings, work=cluster, checkpoint_seconds=1e-6)
+        xmlgp.train(data, tmp_path / "model", settings=settings, executor=cluster, checkpoint_seconds=1e-6)
     monkeypatch.undo()
     for found in (
-        xmlgp.train(data, settings=settings, work=cluster).parameters,
+        xmlgp.train(data, settings=settings, executor=cluster).parameters,
         xmlgp.train(data, tmp_path / "model", settings=settings, resume=True).parameters,
     ):
         assert found.keys() == expected.keys()

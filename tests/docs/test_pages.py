@@ -125,3 +125,9 @@ def test_every_page_is_in_the_navigation():
             reached.add(page)
             open_ += toctrees_of(page)
     assert {name_of(page) for page in reached} == {name_of(page) for page in DOCS.rglob("*.md")}
+
+
+def test_files_of_the_package_that_pages_name_exist():
+    named = {name for page in PAGES for name in re.findall(r"`(xmlgp/[\w/]+(?:\.py|/))`", page.read_text("utf-8"))}
+    assert named
+    assert {name for name in named if not (ROOT / name).exists()} == set()

@@ -56,7 +56,7 @@ def predict(
     explain: int | None = None,
     with_std: bool = False,
     reporter: Reporter = QUIET,
-    work: Executor = LOCAL_EXECUTOR,
+    executor: Executor = LOCAL_EXECUTOR,
 ) -> Predictions:
     """Predict the labels of points.
 
@@ -67,7 +67,7 @@ def predict(
     Parameters
     ----------
     model : path or TrainedModel
-    data, reporter, work
+    data, reporter, executor
         As for `train`. A path is read when the predictions are iterated over or written.
     k : int or "all", optional
         The number of labels, or the largest number if labels are assigned.
@@ -112,7 +112,7 @@ def predict(
     if k is None and not is_assigned:
         k = DEFAULT_K
     rule = AssignmentRule(threshold, None if k is None or k == "all" else int(k), assign)
-    return Predictions(model, source, Scoring(rule, output, with_std), is_assigned, explain, reporter, work)
+    return Predictions(model, source, Scoring(rule, output, with_std), is_assigned, explain, reporter, executor)
 
 
 class Scoring(NamedTuple):
@@ -157,7 +157,7 @@ class Predictions:
     is_assigned: bool
     explain: int | None = None
     reporter: Reporter = QUIET
-    work: Executor = LOCAL_EXECUTOR
+    executor: Executor = LOCAL_EXECUTOR
 
     def __repr__(self) -> str:
         return f"<labels of {self.source.title}, by {self.model!r}>"
@@ -177,7 +177,7 @@ class Predictions:
     def score(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
         """Yield open points with their scores, in blocks; progress is shown as a share of N, if it is known."""
         with self.reporter.progress("predict", N, " points") as bar:
-            for block in _score_blocks(self.model, self.scoring, points.blocks(), self.work, points.waits):
+            for block in _score_blocks(self.model, self.scoring, points.blocks(), self.executor, points.waits):
                 yield block
                 bar.update(block.scores.N)
         if points.without_words:
@@ -257,7 +257,7 @@ def _score_blocks(
     model: TrainedModel,
     scoring: Scoring,
     blocks: Iterable[Block],
-    work: Executor = LOCAL_EXECUTOR,
+    executor: Executor = LOCAL_EXECUTOR,
     waits: Callable[[], bool] = never,
 ) -> Iterator[ScoredPoints]:
     """Yield points with their scores, a chunk at a time, in order.
@@ -268,7 +268,7 @@ def _score_blocks(
     pending: deque[tuple[list[Identifier], Features]] = deque()
     errors: list[DataFormatError] = []
     shared: object = model.predictor, scoring
-    if work.is_cluster:
+    if executor.is_cluster:
         waits = never
         shared = _SentModel(model.settings, model.preprocessed, model.parameters, model.data["D"], scoring)
 
@@ -277,7 +277,7 @@ def _score_blocks(
             pending.append(shard)
             yield (shard[1],)
 
-    for chunks in work.map(_assign_shard, arguments(), shared):
+    for chunks in executor.map(_assign_shard, arguments(), shared):
         ids, features = pending.popleft()
         start = 0
         for scores in chunks:

@@ -22,13 +22,13 @@ def preprocess(
     settings: ChosenSettings | None = None,
     overwrite: bool = False,
     reporter: Reporter = QUIET,
-    work: Executor = LOCAL_EXECUTOR,
+    executor: Executor = LOCAL_EXECUTOR,
 ) -> ModelFolder:
     """Preprocess points into a model folder; `train` with the same points and settings continues from there.
 
     The parameters are those of `train`. An interrupted run in the folder stays.
     """
-    run = read_run(Source.of(data, labels), settings, path, reporter=reporter, work=work)
+    run = read_run(Source.of(data, labels), settings, path, reporter=reporter, executor=executor)
     with lock_model_folder(path):
         model_to_replace(path, run.dataset.facts, overwrite)
         return ModelFolder.write(

@@ -54,7 +54,7 @@ def train(
     keep_points: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     reporter: Reporter = QUIET,
-    work: Executor = LOCAL_EXECUTOR,
+    executor: Executor = LOCAL_EXECUTOR,
 ) -> TrainedModel:
     """Train a model, in memory or into a folder.
 
@@ -87,7 +87,7 @@ def train(
         From one checkpoint to the next within an epoch; 0 for none.
     reporter : Reporter, optional
         Receives progress and messages, see `xmlgp.runtime.progress`. Default: nothing is shown.
-    work : LocalExecutor or DaskCluster, optional
+    executor : LocalExecutor or DaskCluster, optional
         Where to train, see `xmlgp.cluster.connection.open_executor`. Default: on this machine.
 
     Raises
@@ -108,7 +108,7 @@ def train(
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
     source = Source.of(data, labels)
-    run = read_run(source, settings, path, reporter=reporter, work=work, keep_points=keep_points)
+    run = read_run(source, settings, path, reporter=reporter, executor=executor, keep_points=keep_points)
     if path is None:
         return run.train(run.preprocess())
     with lock_model_folder(path):
@@ -127,7 +127,7 @@ class Run:
     names: Names
     settings: Settings
     reporter: Reporter = QUIET
-    work: Executor = LOCAL_EXECUTOR
+    executor: Executor = LOCAL_EXECUTOR
     texts: NumberedTexts | None = None
     keep_points: bool = True
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Run:
                 needed = "model=mlgpf with inducing=features, kernel=linear and neighbours=true, which are its defaults"
                 raise SettingsError(f"{what} need {needed}")
         model.check_data(self.dataset)
-        model.executor_options(self.work)
+        model.executor_options(self.executor)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -152,13 +152,13 @@ class Run:
     def preprocess(self) -> Preprocessed:
         """Return the result of preprocessing, as the model does it."""
         model = MODELS[self.settings.model]
-        options = model.executor_options(self.work)
+        options = model.executor_options(self.executor)
         return model.preprocess(self.dataset.features, self.settings, self.reporter.progress, **options)
 
     def train(self, preprocessed: Preprocessed, checkpoints: CheckpointWriter | None = None) -> TrainedModel:
         """Return the model that is trained on preprocessed points."""
         model = MODELS[self.settings.model]
-        options: dict[str, Any] = model.executor_options(self.work)
+        options: dict[str, Any] = model.executor_options(self.executor)
         names = self.names
         if self.texts and names.vectorizer:
             options = options | {"label_texts": (self.texts.words(names.vectorizer), self.texts.labels)}
@@ -191,7 +191,7 @@ def read_run(
     path: FilePath | None = None,
     *,
     reporter: Reporter = QUIET,
-    work: Executor = LOCAL_EXECUTOR,
+    executor: Executor = LOCAL_EXECUTOR,
     keep_points: bool = True,
 ) -> Run:
     """Read the points of a run and choose its settings.
@@ -220,7 +220,7 @@ def read_run(
     names = name_labels(names, concepts, note=reporter.note)
     about = reporter if path is None else reporter.about(path)
     return Run(
-        dataset, names, _choose_settings(chosen, data_format, dataset, about.note), about, work, texts, keep_points
+        dataset, names, _choose_settings(chosen, data_format, dataset, about.note), about, executor, texts, keep_points
     )
 
 

@@ -238,12 +238,12 @@ def executor_of(cluster: Cluster, reporter: Reporter) -> Iterator[Executor]:
     """Yield the `DaskCluster` that the options of `cluster` ask for, or this machine; note its dashboard."""
     # Errors of the cluster are shown as one sentence, so its own log would only repeat them with tracebacks.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with open_executor(**cluster) as work:
-        if work.is_cluster:
-            dask = cast("DaskCluster", work)
+    with open_executor(**cluster) as executor:
+        if executor.is_cluster:
+            dask = cast("DaskCluster", executor)
             dashboard = f"; dashboard {dask.dashboard}" if dask.dashboard else ""
             reporter.note(f"{counted(dask.workers, 'worker')} of a Dask cluster{dashboard}")
-        yield work
+        yield executor
 
 
 #: The options of a corpus. Their parameters have the names of the fields of `CorpusOptions`.

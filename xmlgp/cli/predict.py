@@ -132,6 +132,6 @@ def predict(
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
         reporter = reporter._replace(progress=silent)
-    with executor_of(cluster, reporter) as work:
-        predictions = api.predict(model, source_of(data, options), reporter=reporter, work=work, **options)
+    with executor_of(cluster, reporter) as executor:
+        predictions = api.predict(model, source_of(data, options), reporter=reporter, executor=executor, **options)
         api.write(predictions, out, output_format)

@@ -46,6 +46,6 @@ def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **op
     A model of the same data in MODEL is replaced, even if it is trained; a trained model of other data is replaced only
     with --overwrite. An interrupted run in MODEL is kept.
     """
-    with executor_of(cluster, reporter) as work:
-        folder = api.preprocess(source_of(data, options), model, reporter=reporter, work=work, **options)
+    with executor_of(cluster, reporter) as executor:
+        folder = api.preprocess(source_of(data, options), model, reporter=reporter, executor=executor, **options)
     reporter.note(f"{model}: {folder.stage}; continue with `xmlgp train` and the same data and options")

@@ -67,5 +67,7 @@ def train(data: str, model: str, cluster: Cluster, reporter: Reporter, no_resume
       xmlgp train data/bibtex models/bibtex --recipe s-LINEAR --epochs 10
     """
     check_standard_input(data, options["vocabulary"])
-    with executor_of(cluster, reporter) as work:
-        api.train(source_of(data, options), model, resume=not no_resume, reporter=reporter, work=work, **options)
+    with executor_of(cluster, reporter) as executor:
+        api.train(
+            source_of(data, options), model, resume=not no_resume, reporter=reporter, executor=executor, **options
+        )

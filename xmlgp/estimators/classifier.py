@@ -67,8 +67,8 @@ class Classifier(Estimator):
         features = read_features(X, dense, self.feature_dtype)
         dataset = Dataset(features, read_labels(self, y, features.N))
         names = Names(columns_of(y, "label"), columns_of(X, "feature"))
-        with open_executor(client=client) as work:
-            return self._fit(TrainingData(dataset, REPOSITORY, names), work)
+        with open_executor(client=client) as executor:
+            return self._fit(TrainingData(dataset, REPOSITORY, names), executor)
 
     def decision_function(self, X: MatrixLike, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
         """Return the utilities of all labels, or the log odds of an `MLGPFClassifier`, N×K."""

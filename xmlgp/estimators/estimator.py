@@ -98,7 +98,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         self.model_.save(path)
 
-    def _fit(self, points: TrainingData, work: Executor = LOCAL_EXECUTOR) -> Self:
+    def _fit(self, points: TrainingData, executor: Executor = LOCAL_EXECUTOR) -> Self:
         """Train on points, and return the estimator itself."""
         # An integer is the seed itself, so that commands with it train the same model.
         seed = self.random_state
@@ -107,7 +107,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
             seed = state.randint(SEED_LIMIT, dtype=np.int64)
         settings = self._settings(points.dataset.shape, int(seed))
         with self._threads():
-            self.model_ = train(points, settings=settings, keep_points=self.keep_points, work=work)
+            self.model_ = train(points, settings=settings, keep_points=self.keep_points, executor=executor)
         return self
 
     def _settings(self, shape: tuple[int, int, int], seed: int = 0) -> Settings:

@@ -41,12 +41,12 @@ PANEL = 256
 
 
 def truncated_svd_basis(
-    features: csr_array, size: int, seed: int, progress: Progress = silent, work: Executor = LOCAL_EXECUTOR
+    features: csr_array, size: int, seed: int, progress: Progress = silent, executor: Executor = LOCAL_EXECUTOR
 ) -> NDArray[np.float32]:
     """Return the top min(R, N, D) right singular vectors of weighted X, N×D, as the rows of X̃, R×D ([S] section 2.2).
 
     They are orthonormal, in descending order of singular values, in float32, and the transpose of a C-contiguous array,
-    as products with rows of X need it. The randomised method uses the seed. `work` computes the products with XᵀX, by
+    as products with rows of X need it. The randomised method uses the seed. `executor` computes products with XᵀX, by
     row shards that are chosen by X alone, so that results do not depend on where they are computed.
     """
     size = min(size, *features.shape)
@@ -54,7 +54,7 @@ def truncated_svd_basis(
     shared = features, 1 / (largest_magnitude(features) or 1)
     with one_blas_thread():
         exact = features.shape[1] <= GRAM_LIMIT
-        vectors = _exact(shared, work) if exact else _randomised(shared, size, seed, progress, work)
+        vectors = _exact(shared, executor) if exact else _randomised(shared, size, seed, progress, executor)
     basis: NDArray[np.float32] = np.ascontiguousarray(vectors[:, :size], np.float32).T
     return basis
 
@@ -64,11 +64,11 @@ def _shards(features: csr_array) -> list[slice]:
     return row_chunks(features, max(SHARD, SHARE * features.shape[1]))
 
 
-def _exact(shared: tuple[csr_array, float], work: Executor) -> NDArray[np.float64]:
+def _exact(shared: tuple[csr_array, float], executor: Executor) -> NDArray[np.float64]:
     """Return all right singular vectors, D×D, the eigenvectors of XᵀX."""
     features, _ = shared
     gram = np.zeros((features.shape[1],) * 2)
-    for part in work.map(_gram, ((rows,) for rows in _shards(features)), shared):
+    for part in executor.map(_gram, ((rows,) for rows in _shards(features)), shared):
         gram += part
     # Computing all eigenvectors by divide and conquer is faster than half of them by bisection.
     return np.linalg.eigh(gram)[1][:, ::-1]
@@ -84,7 +84,7 @@ def _gram(shared: tuple[csr_array, float], rows: slice) -> NDArray[np.float64]:
 
 
 def _randomised(
-    shared: tuple[csr_array, float], size: int, seed: int, progress: Progress, work: Executor
+    shared: tuple[csr_array, float], size: int, seed: int, progress: Progress, executor: Executor
 ) -> NDArray[np.float32]:
     """Return at least `size` approximate right singular vectors, by powers of XᵀX."""
     import scipy.linalg
@@ -101,7 +101,7 @@ def _randomised(
             image = np.multiply(block, -shift, order="F")
             for columns in panels:
                 vectors = np.ascontiguousarray(block[:, columns])
-                for part in work.map(_product, ((rows, vectors) for rows in shards), shared):
+                for part in executor.map(_product, ((rows, vectors) for rows in shards), shared):
                     image[:, columns] += part
                 bar.update()
             block, triangle = scipy.linalg.qr(image, overwrite_a=True, mode="economic", check_finite=False)

@@ -95,13 +95,13 @@ class Preprocessed(NamedTuple):
         """Whether anything is subtracted from features, so that coordinates are dense."""
         return self.center is not None and bool(np.any(self.center))
 
-    def weigh(self, features: Features, work: Executor = LOCAL_EXECUTOR) -> Features:
+    def weigh(self, features: Features, executor: Executor = LOCAL_EXECUTOR) -> Features:
         """Return weighted features, N×D; see `xmlgp.features.weighting.weigh`."""
-        return features.with_sparse(weigh(features.sparse, self.weighting, work))
+        return features.with_sparse(weigh(features.sparse, self.weighting, executor))
 
 
 def weight_features(
-    features: Features, settings: Any, progress: Progress = silent, work: Executor = LOCAL_EXECUTOR
+    features: Features, settings: Any, progress: Progress = silent, executor: Executor = LOCAL_EXECUTOR
 ) -> Preprocessed:
     """Return the feature weights for the setting `weighting`; see `Model.preprocess`.
 
@@ -116,23 +116,23 @@ def weight_features(
 
 
 def find_inducing_inputs(
-    features: Features, settings: Any, progress: Progress = silent, work: Executor = LOCAL_EXECUTOR
+    features: Features, settings: Any, progress: Progress = silent, executor: Executor = LOCAL_EXECUTOR
 ) -> Preprocessed:
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
     See `Model.preprocess`. The settings are `weighting`, `inducing`, `basis_size`, `inducing_count`,
-    `start_of_inducing`, `kernel` and `seed`. `work` computes the basis; inducing inputs are computed here, from a
+    `start_of_inducing`, `kernel` and `seed`. `executor` computes the basis; inducing inputs are computed here, from a
     sample of the points. Errors are those of `weight_features`.
     """
     preprocessed = weight_features(features, settings)
     if settings.inducing == "features":
         return preprocessed
-    weighted = preprocessed.weigh(features, work)
+    weighted = preprocessed.weigh(features, executor)
     basis = None
     if settings.inducing == "subspace":
         from xmlgp.features.basis import truncated_svd_basis
 
-        basis = truncated_svd_basis(weighted.sparse, settings.basis_size, settings.seed, progress, work)
+        basis = truncated_svd_basis(weighted.sparse, settings.basis_size, settings.seed, progress, executor)
     inducing = _initial_inducing(Inputs(weighted, basis, np.float32, dense_limit=0), settings, progress)
     if "se" in settings.kernel:
         # Centroids of unit rows are short, so an SE kernel has all points at the same distance and does not learn.

@@ -83,7 +83,7 @@ def inverse_frequencies(name: str, N: int, counts: NDArray[np.int64]) -> NDArray
     return np.sqrt(idf) if name == "root-idf" else idf
 
 
-def weigh(features: csr_array, weighting: Weighting, work: Executor = LOCAL_EXECUTOR) -> csr_array:
+def weigh(features: csr_array, weighting: Weighting, executor: Executor = LOCAL_EXECUTOR) -> csr_array:
     """Return weighted features, N×D.
 
     They are float32, with the index arrays of `features`, and its elements if nothing changes. Scaled features are
@@ -96,7 +96,7 @@ def weigh(features: csr_array, weighting: Weighting, work: Executor = LOCAL_EXEC
         return as_csr(data * scale[indices], indices, indptr, D)
     if idf is None and not unit and not logarithm:
         return features.astype(np.float32, copy=False)
-    weighted = work.empty(data.shape, np.float32)
+    weighted = executor.empty(data.shape, np.float32)
     for rows in row_chunks(features, CHUNK):
         ends = indptr[rows.start : rows.stop + 1]
         part = slice(ends[0], ends[-1])

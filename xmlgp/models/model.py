@@ -102,7 +102,7 @@ class Model:
     #: `(settings, preprocessed, parameters, points)` → the preprocessing and the parameters of a model that new points
     #: (`Dataset`) have joined without training; None if they cannot.
     join: Callable[..., tuple[Preprocessed, dict[str, NDArray[Any]]] | None] = _none
-    #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `LocalExecutor`.
+    #: Whether `preprocess` and `train` also take `executor`, a `DaskCluster` or `LocalExecutor`.
     on_cluster: bool = False
 
     @property
@@ -110,16 +110,16 @@ class Model:
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
 
-    def executor_options(self, work: Executor) -> dict[str, Executor]:
+    def executor_options(self, executor: Executor) -> dict[str, Executor]:
         """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.
 
         A SettingsError is raised if a cluster is given to a model that cannot use it.
         """
-        if not work.is_cluster:
+        if not executor.is_cluster:
             return {}
         if not self.on_cluster:
             raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
-        return {"work": work}
+        return {"executor": executor}
 
     def epochs(self, entry: Mapping[str, Any]) -> str:
         """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".

@@ -108,6 +108,6 @@ def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatc
     sizes = {"factors": 4, "epochs": 2, "batch_size": 100, "label_sample": 30}
     arguments = prepared(small_dataset(N=300, D=60, K=80), calibration=calibration, **sizes)
     here = train(*arguments)
-    assert_same_result(train(*arguments, work=in_files), here)
+    assert_same_result(train(*arguments, executor=in_files), here)
     assert ("calibration" in here.parameters) == calibration
     assert np.abs(here.parameters["label_weights.mean"]).max() > 0.01

@@ -77,7 +77,7 @@ class Problem(NamedTuple):
     labels: csr_array
     preprocessed: Preprocessed
     coordinates: Inputs
-    work: Executor = LOCAL_EXECUTOR
+    executor: Executor = LOCAL_EXECUTOR
     progress: Progress = silent
     label_texts: TextWords | None = None
 
@@ -91,7 +91,7 @@ class MLGPFMethod(Protocol):
 
     settings: MLGPFSettings
 
-    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, executor: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
     def pairs(self, labels: csr_array) -> PairSampler:
@@ -139,7 +139,7 @@ class InducingMethod(MLGPFMethod):
         self.latent = Inducing(kernel, self.posterior, settings.inducing_fixed)
         self.quadrature = Quadrature(settings.nodes)
 
-    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, executor: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
@@ -234,9 +234,9 @@ class WeightSpaceMethod(MLGPFMethod):
         self.settings = settings
         self.quadrature = Quadrature(settings.nodes)
 
-    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Executor) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, executor: Executor) -> Inputs:
         """Return the `Inputs` of training points, given X as read: weighted features."""
-        return Inputs(preprocessed.weigh(features, work), None, self.settings.dtype, sparse=True)
+        return Inputs(preprocessed.weigh(features, executor), None, self.settings.dtype, sparse=True)
 
     def pairs(self, labels: csr_array) -> PairSampler:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""

@@ -101,7 +101,7 @@ class SweepData:
     """
 
     def __init__(self, problem: Problem, steps: Inference, total: int) -> None:
-        self.work = problem.work
+        self.executor = problem.executor
         self.seed = problem.settings.seed
         self.labels = problem.labels
         self.total = total
@@ -134,9 +134,9 @@ class SweepData:
         parameters = self._steps.parameters(0)
         weights = parameters[MEAN]
         N = self.features.shape[0]
-        latent = self.work.empty((N, weights.shape[1]), weights.dtype)
+        latent = self.executor.empty((N, weights.shape[1]), weights.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
-        means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, weights))
+        means = self.executor.map(_latent_means, ((rows,) for rows in blocks), (self.features, weights))
         for rows, block_means in zip(blocks, means, strict=True):
             latent[rows] = block_means
         return Factors(self.features, latent, parameters["loadings"], parameters["bias"])
@@ -278,7 +278,7 @@ class Sweep(Inference):
         if self._shortlists is None:
             weights = data.weights if self._number else None
             task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index)
-            self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
+            self._shortlists = data.executor.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
 
@@ -298,7 +298,7 @@ class Sweep(Inference):
                 sample_size(data.labels.shape[1]),
             )
             blocks = ((*block, self._rounds) for block in self._label_blocks[number:])
-            self._updates = data.work.map(_updated_weights, blocks, task)
+            self._updates = data.executor.map(_updated_weights, blocks, task)
         weights = data.weights
         block = slice(*weights.indptr[list(self._label_blocks[number])])
         bounds, weights.mean[block], weights.log_variance[block] = next(self._updates)

@@ -197,7 +197,7 @@ def train(
     settings: MLGPFSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-    work: Executor = LOCAL_EXECUTOR,
+    executor: Executor = LOCAL_EXECUTOR,
     label_texts: tuple[csr_array, NDArray[np.int32]] | None = None,
 ) -> TrainingResult:
     """Train MLGPF as its settings say; see `Model.train`.
@@ -207,7 +207,7 @@ def train(
 
     Some points are held out (`calibration_points`). On them probabilities are calibrated, and in weight space the pool
     with the regression on neighbours is chosen (`HeldOutChoices`). If training diverges, it restarts once with
-    `RETRY_RATE` times the learning rate. `work` computes the sweeps of weight space; stochastic steps are made here.
+    `RETRY_RATE` times the learning rate. `executor` computes the sweeps of weight space; the steps are made here.
 
     Raises
     ------
@@ -221,10 +221,17 @@ def train(
     # Held-out points do not change the number of epochs.
     settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
     method = load_method(settings)
-    coordinates = method.coordinates(features, preprocessed, work)
+    coordinates = method.coordinates(features, preprocessed, executor)
     trained = labels if label_texts is None else widen(labels, int(labels.indices.max(initial=-1)) + 1)
     problem = Problem(
-        settings, features, trained, preprocessed, coordinates, work, progress, label_texts and TextWords(*label_texts)
+        settings,
+        features,
+        trained,
+        preprocessed,
+        coordinates,
+        executor,
+        progress,
+        label_texts and TextWords(*label_texts),
     )
     parameters, history, training = _train_twice(method, problem, checkpoints)
     return TrainingResult(parameters | label_counts(labels), history, training.held_out)
