@@ -37,7 +37,8 @@ class Command(Directive):
         context.meta[ALL] = True
         options = [option for option in command.get_params(context) if option.name not in SETTINGS]
         rows = filter(None, (option.get_help_record(context) for option in options))
-        found = [_code_block(usage, "text"), *_help_paragraphs(command.help.replace("\f", "")), nodes.rubric("Options", "Options")]
+        paragraphs = _help_paragraphs(command.help.replace("\f", ""))
+        found = [_code_block(usage, "text"), *paragraphs, nodes.rubric("Options", "Options")]
         return [*found, _definitions(rows)]
 
 
