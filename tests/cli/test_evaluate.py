@@ -47,7 +47,7 @@ FILES = {
 }
 
 LISTED = "a.scores lists at most 3 labels per point; for larger k the others count as wrong"
-SIX = "a.scores lists 6 of 12 labels of points; `xmlgp predict -k all` lists all"
+SIX = "a.scores lists 6 of 12 pairs of point and label; `xmlgp predict -k all` lists all"
 
 ASSIGNED_TABLE = [
     "precision_micro  0.50000 [0.03703, 0.96297]",
@@ -135,8 +135,8 @@ def run(*arguments, stdin=None):
 def test_each_kind_of_measures_has_a_table_and_notes(arguments):
     table, notes = PRINTED[arguments]
     result = run(*arguments.split())
-    points = 5 if "one." in arguments else 2
-    notes = [*notes, f"[low, high] are 95 % intervals over {points} test points; fewer than 50 are too few to judge by"]
+    points = "5 test points" if "one." in arguments else "2 test points with labels"
+    notes = [*notes, f"[low, high] are 95 % intervals over {points}; fewer than 50 are too few to judge by"]
     assert (result.stdout.splitlines(), result.stderr.splitlines()) == (table, notes)
     quiet = run(*arguments.split(), "-q")
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")

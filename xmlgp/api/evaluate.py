@@ -172,7 +172,7 @@ def compare(
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
     if first.points < 2:
         raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
-    reporter.note(about_intervals(first.points))
+    reporter.note(about_intervals(first.points, first.kind != "binary"))
     return Comparison(first.kind, differences(first.statistics, second.statistics))
 
 
@@ -245,7 +245,7 @@ def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: 
     propensities = _propensities(matching, facts, options, note) if facts.shape else None
     listed, total = len(scores.labels), scores.N * scores.K
     if listed < total and {"auc", "calibration"}.intersection(options.measures):
-        note(f"{name} lists {listed} of {total} labels of points; `xmlgp predict -k all` lists all")
+        note(f"{name} lists {listed} of {total} pairs of point and label; `xmlgp predict -k all` lists all")
     return rank_labels(scores.matrix, labels, options.ks, propensities, options.measures)
 
 

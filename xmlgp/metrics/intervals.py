@@ -92,10 +92,11 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
     return {name: _interval(statistics[name], values) for name, values in zip(names, drawn, strict=True)}
 
 
-def about_intervals(count: int) -> str:
-    """Return a note on intervals over so many points."""
+def about_intervals(count: int, with_labels: bool) -> str:
+    """Return a note on intervals over so many points; `with_labels` if those without labels are left out."""
     few = f"; fewer than {FEW_POINTS} are too few to judge by" if count < FEW_POINTS else ""
-    return f"[low, high] are 95 % intervals over {counted(count, 'test point')}{few}"
+    which = " with labels" if with_labels else ""
+    return f"[low, high] are 95 % intervals over {counted(count, 'test point')}{which}{few}"
 
 
 def differences(a: Mapping[str, Statistic], b: Mapping[str, Statistic], seed: int = 0) -> dict[str, Difference]:
