@@ -1,4 +1,7 @@
-"""Read data files in the repository's or libsvm's format; the first line determines the format, not the file name."""
+"""Read data files in the format of the Extreme Classification Repository or of libsvm.
+
+The first line of a file determines its format; the file name does not.
+"""
 
 import os
 import re
@@ -38,10 +41,11 @@ LIBSVM_LINE = re.compile(
     rb"[ \t]*(#|([+-]?[01](\.0*)?|[+-]?\d[\d.]*([ \t]+\w+:\S+)+|\d+(,\d+)+([ \t]+\d+:[^:\s]+)+)[ \t\r]*(#|\n|\Z))"
 )
 
-#: The same of pairs alone, of a point without labels, which a text may have as well.
+#: A first line in libsvm format of a point without labels: pairs alone. A text may start like this too.
 LIBSVM_PAIRS = re.compile(rb"([ \t]*\d+:[^:\s]+)([ \t]+\d+:[^:\s]+)*[ \t\r]*(#|\n|\Z)")
 
-#: Names of the formats, as in the catalogue. Files in libsvm format with two classes and multi-label ones differ.
+#: Names of the formats, as in the catalogue of data sets (`xmlgp.data.catalogue`). Files in libsvm format with two
+#: classes and those with several labels per point are different formats.
 REPOSITORY = "repository"
 LIBSVM = "libsvm"
 MULTILABEL = "multi-label libsvm"
@@ -52,7 +56,7 @@ def is_rows(line: bytes, strict: bool = False) -> bool:
 
     An ambiguous line, such as `10:30`, counts as text if `strict`.
     """
-    # The readers refuse files of features alone or labels alone with a better error than those of text.
+    # Features alone and labels alone count as rows, because the error of the readers of rows says what is missing.
     return bool(HEADER.fullmatch(line) or (not strict and TWO_NUMBERS.fullmatch(line))) or is_libsvm(line, strict)
 
 
@@ -96,8 +100,8 @@ def read_rows(
 ) -> tuple[Dataset, str]:
     """Return the points of an open file (`LineReader` at the first line), and `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
 
-    `multilabel` says whether a file in libsvm format has several labels a point; None infers it from the file. `note`
-    gets the assumptions about that format, one sentence each.
+    `multilabel` says whether a file in libsvm format has several labels per point; None infers it from the file. `note`
+    gets the assumptions about that format, one sentence each. DataFormatError is raised if the file is malformed.
     """
     if is_libsvm(reader.peek_line(), strict=False):
         dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note)
@@ -121,11 +125,11 @@ def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
 def read_blocks(
     reader: LineReader, D: int, K: int = 1, labelled: bool = True, note: Callable[[str], object] = ignore
 ) -> tuple[Header, Iterator[Dataset]]:
-    """Return the `Header` of an open file, and an iterator over its points in blocks, for a model of D and K.
+    """Return the `Header` of an open file and its points in blocks, for a model with D features and K labels.
 
     A file in libsvm format is one block. It does not declare D and K, so its points get those of the model
-    (`fit_to_model`). If `labelled` is false, its labels are not read for a model with several labels. DataFormatError,
-    which iteration may also raise, has the line number.
+    (`fit_to_model`). Labels of such a file are not read if `labelled` is false and K is above one. DataFormatError has
+    the line number; iterating over the blocks may also raise it.
     """
     if not is_libsvm(reader.peek_line(), strict=False):
         return repository_format.read_blocks(reader)
@@ -136,9 +140,9 @@ def read_blocks(
 
 
 def fit_to_model(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:
-    """Return points of a file in libsvm format with exactly the D features of a model, and at least its K labels.
+    """Return points of a file in libsvm format with exactly the D features of a model and at least its K labels.
 
-    Features from D on, which no training point had, are dropped with a note.
+    Features with a higher number than D are dropped with a note, because no training point had them.
     """
     if dataset.D > D:
         note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")

@@ -1,6 +1,7 @@
-"""Executors: each has one `map(function, blocks)`, which runs on this machine or on a Dask cluster.
+"""Executors, whose method `map` computes a function of many blocks on this machine or on a Dask cluster.
 
-Only the room `cluster` imports Dask, which schedules the blocks and replaces lost workers.
+The executor for a cluster is in `xmlgp.cluster`, the only package that imports Dask. Dask schedules the blocks and
+replaces lost workers.
 """
 
 from __future__ import annotations
