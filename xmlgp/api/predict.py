@@ -78,7 +78,8 @@ def predict(
     output : str, optional
         "probability" or "utility", by which labels are scored and ranked. Default: as the model was trained for.
     explain : int, optional
-        How many of the features that contribute most for each label to list, and how many against it.
+        The number of features to list for each label, of those that contribute most to its score, and the number of
+        those that contribute most against it. Default: none.
     with_std : bool
         Whether scores get standard deviations.
 
@@ -90,7 +91,7 @@ def predict(
     Raises
     ------
     UsageError
-        For arguments that contradict each other.
+        If arguments contradict each other or are out of range.
     SettingsError
         If the model cannot explain.
     """
@@ -125,7 +126,7 @@ class Scoring(NamedTuple):
 
 @dataclass(frozen=True)
 class _SentModel:
-    """The arrays of a model that are sent to the workers of a cluster, each of which makes the predictor from them."""
+    """The arrays of a model, sent to the workers of a cluster; each worker makes the predictor from them once."""
 
     settings: Settings
     preprocessed: Preprocessed
@@ -134,6 +135,7 @@ class _SentModel:
     scoring: Scoring
 
     def prepare_shared(self) -> tuple[Predictor, Scoring]:
+        """Return the predictor and the scoring; see `Executor.map`."""
         create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
         return create(self.settings, self.preprocessed, self.parameters, self.D), self.scoring
 
@@ -260,10 +262,10 @@ def _score_blocks(
     executor: Executor = LOCAL_EXECUTOR,
     waits: Callable[[], bool] = never,
 ) -> Iterator[ScoredPoints]:
-    """Yield points with their scores, a chunk at a time, in order.
+    """Yield points with their scores, in order; each shard yields the chunks that `assign_labels` splits it into.
 
-    Memory holds only a few shards. On this machine, points are scored without others of their shard when the blocks are
-    waited for (`waits`). A DataFormatError of the blocks is raised after the points before it.
+    Memory holds only a few shards. On this machine, an incomplete shard is scored when `waits` returns that no more
+    blocks come for now. A DataFormatError of the blocks is raised after the points before it.
     """
     pending: deque[tuple[list[Identifier], Features]] = deque()
     errors: list[DataFormatError] = []
@@ -295,7 +297,7 @@ def _assign_shard(shared: tuple[Predictor, Scoring], features: Features) -> list
 
 
 def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[tuple[list[Identifier], Features]]:
-    """Yield the identifiers and features of `SHARD_ROWS` points at a time, fewer at the end or if the blocks wait."""
+    """Yield the identifiers and features of `SHARD_ROWS` points at a time, fewer at the end or when `waits()`."""
     ids: list[Identifier] = []
     pieces: list[Features] = []
     for block in blocks:

@@ -24,7 +24,7 @@ __all__ = ["is_table_of_numbers", "true_labels"]
 def true_labels(
     source: Source, part: str, reporter: Reporter, columns: Columns | None = None, multilabel: bool | None = None
 ) -> LabelledPoints:
-    """Return the true labels of points, which a source has as a file, a data set, a matrix or lists of names.
+    """Return the true labels of the points of a source: a file, a data set, a matrix, or lists of names.
 
     The labels of a corpus and of lists are sorted by name.
 
@@ -53,7 +53,7 @@ def true_labels(
     names = data.names.labels if isinstance(data, TrainingData) else None
     dataset = data.dataset if isinstance(data, TrainingData) else data
     if isinstance(dataset, Dataset):
-        return LabelledPoints(dataset.labels, names, None, dataset.D)
+        return LabelledPoints(dataset.labels, names, D=dataset.D)
     if is_table_of_numbers(data):
         # Fractions cannot be labels, so the arguments are probably swapped.
         if (as_matrix(data, float).data % 1).any():
@@ -76,5 +76,5 @@ def is_table_of_numbers(rows: Iterable[Any]) -> bool:
     if is_matrix(rows):
         return True
     if any(isinstance(row, Number) for row in rows):
-        raise SettingsError("numbers in one dimension are no labels; one label is a column, np.reshape(y, (-1, 1))")
+        raise SettingsError("labels in one dimension are no table; pass one label as a column: np.reshape(y, (-1, 1))")
     return any(isinstance(next(iter(row), None), Number) for row in rows)
