@@ -52,7 +52,7 @@ def double_paths(item, path=""):
 def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, monkeypatch):
     # With the same jitter in both precisions.
     single = np.dtype(np.float32)
-    monkeypatch.setitem(cholesky.JITTER, np.dtype(np.float64), cholesky.JITTER[single])
+    monkeypatch.setitem(cholesky.INDUCING_JITTER, np.dtype(np.float64), cholesky.INDUCING_JITTER[single])
     results = []
     for dtype in (np.float64, np.float32):
         kernel, parameters, batch = problem(terms, ard, posterior, sampled, dtype)

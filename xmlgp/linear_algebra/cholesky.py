@@ -1,8 +1,8 @@
 """Cholesky factors with jitter, their inverses, and solutions of linear systems, by NumPy and SciPy.
 
 NumPy's factorisation releases the global interpreter lock, so several threads factorise at the same time. The factor
-and inverse of 500 rows take 7.5 ms; LAPACK's own routines, called without the lock, take 4.5 ms, but both are only a
-tenth of a training step.
+and inverse of 500 rows take 7.5 ms. Calling LAPACK directly, also without the lock, takes 4.5 ms; it is not done,
+because factorisation is only a tenth of a training step.
 """
 
 import numpy as np
@@ -21,11 +21,11 @@ __all__ = [
     "solve_with_factor",
 ]
 
-#: Multiples of the mean diagonal to add; each is tried in turn until the factorisation succeeds.
+#: Multiples of the mean diagonal that `factorise` adds; it tries them in turn until the factorisation succeeds.
 JITTERS = (0.0, 1e-6, 1e-4, 1e-2)
 
 #: ε, the multiple of the mean diagonal that `add_jitter` adds so that K_Z has an inverse in the given precision.
-JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+INDUCING_JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
 class Factorisation:
@@ -60,18 +60,18 @@ def factorise(matrix: NDArray[np.floating], name: str) -> Factorisation:
 
 
 def add_jitter(K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return K_Z + ε tr(K_Z)/M I, with the `JITTER` ε of its precision."""
+    """Return K_Z + ε tr(K_Z)/M I, M×M, for the covariances K_Z of M inducing inputs; ε is `INDUCING_JITTER`."""
     jittered: NDArray[np.floating] = K_Z.copy()
     # If no inducing input has features, K_Z is zero; a mean diagonal of one gives it an inverse.
     scale = np.trace(K_Z) / len(K_Z) or K_Z.dtype.type(1)
     diagonal = np.einsum("ii->i", jittered)
-    diagonal += K_Z.dtype.type(JITTER[K_Z.dtype]) * scale
+    diagonal += K_Z.dtype.type(INDUCING_JITTER[K_Z.dtype]) * scale
     return jittered
 
 
 def jitter_backward(d_jittered: NDArray[np.floating]) -> None:
     """Turn the gradient by K_Z + ε tr(K_Z)/M I into the gradient by K_Z, M×M, in place; see `add_jitter`."""
-    jitter = d_jittered.dtype.type(JITTER[d_jittered.dtype])
+    jitter = d_jittered.dtype.type(INDUCING_JITTER[d_jittered.dtype])
     diagonal = np.einsum("ii->i", d_jittered)
     diagonal += jitter * np.trace(d_jittered) / len(d_jittered)
 

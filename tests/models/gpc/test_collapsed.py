@@ -12,7 +12,7 @@ from tests.gp.reference import DETERMINISTIC, inducing_posterior
 from tests.grids import each_value
 from tests.models.gpc.dense_gpc import THETA, moments, predicted, random_problem, uncollapsed_bound
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.linear_algebra.cholesky import JITTER
+from xmlgp.linear_algebra.cholesky import INDUCING_JITTER
 from xmlgp.models.gpc import collapsed as module
 from xmlgp.models.gpc.collapsed import PointMoments, optimal_tangent_points, tangent_point_gradient
 
@@ -61,7 +61,7 @@ def gradient_of(function, x):
 @each_value(kind=["jj", "taylor"], sparse=[False, True], jitter=[1e-8, 0.1])
 @SHAPES
 def test_gradients_by_hyperparameters_agree_with_central_differences(monkeypatch, kind, N, M, sparse, jitter):
-    monkeypatch.setitem(JITTER, np.dtype(np.float64), jitter)
+    monkeypatch.setitem(INDUCING_JITTER, np.dtype(np.float64), jitter)
     problem = random_problem(SEED, N, M, absent=0.5 * sparse)
     t = random_tangent_points(problem, SEED, kind)
     collapsed = problem.collapsed(kind, sparse)
