@@ -20,8 +20,8 @@ __all__ = ["PairSampler", "LabelSampler", "SeededMinibatches", "hold_out", "make
 #: A function of the positives of a minibatch, B×K, and a random generator, which returns the pairs that a step uses.
 PairSampler: TypeAlias = Callable[[csr_array, np.random.Generator], Likelihood]
 
-#: Share of the sampled labels that are drawn in proportion to label frequencies. The others are drawn uniformly, so the
-#: weights of rare labels are at most twice those of uniform sampling.
+#: The share of draws in proportion to label frequencies. The other draws are uniform, so the weights of rare labels are
+#: at most twice those of uniform sampling.
 FREQUENT_SHARE = 0.5
 
 
@@ -72,31 +72,32 @@ class LabelSampler:
 
     def __init__(self, labels: csr_array, count: int) -> None:
         self._point_count, self._label_count = labels.shape
-        self._count = count
-        #: n_k, K. `_probability` is q, K.
-        self._counts = np.bincount(labels.indices, minlength=self._label_count)
-        shares = self._counts / max(1, self._counts.sum())
+        self._draw_count = count
+        #: n_k of each label.
+        self._points_of_labels = np.bincount(labels.indices, minlength=self._label_count)
+        shares = self._points_of_labels / max(1, self._points_of_labels.sum())
         probability = FREQUENT_SHARE * shares + (1 - FREQUENT_SHARE) / max(1, self._label_count)
+        #: q_k of each label.
         self._probability = probability / probability.sum()
         self._cumulative = np.cumsum(self._probability)
-        #: The weights 1/π, K, by the minibatch size B.
+        #: For each minibatch size B, the weights 1/π_k of all labels.
         self._weights: dict[int, NDArray[np.float64]] = {}
 
     def __call__(self, positives: csr_array, random: np.random.Generator) -> Likelihood:
         """Return the pairs of all points of a minibatch and the sampled labels, given its positives, B×K."""
-        if self._count >= self._label_count:
+        if self._draw_count >= self._label_count:
             return AllPairs(positives)
-        drawn = np.searchsorted(self._cumulative, random.random(self._count), side="right")
+        drawn = np.searchsorted(self._cumulative, random.random(self._draw_count), side="right")
         used = np.union1d(np.minimum(drawn, self._label_count - 1), positives.indices)
         return SharedLabels.among(used, positives, self._weights_for(positives.shape[0])[used])
 
     def _weights_for(self, size: int) -> NDArray[np.float64]:
-        """Return 1/π, K, for minibatches of a size."""
+        """Return the weights 1/π_k of all labels, K elements, for minibatches of `size` points."""
         if size not in self._weights:
             # One point of the minibatch lacks the label; `size` − 1 are drawn from the others.
             others = self._point_count - 1
-            absent = log_absent(others, np.minimum(self._counts, others), size - 1)
-            self._weights[size] = 1 / -np.expm1(absent + self._count * np.log1p(-self._probability))
+            absent = log_absent(others, np.minimum(self._points_of_labels, others), size - 1)
+            self._weights[size] = 1 / -np.expm1(absent + self._draw_count * np.log1p(-self._probability))
         return self._weights[size]
 
 
