@@ -34,9 +34,10 @@ Sizes: TypeAlias = dict[str, int]
 #: A function that returns whether the values of an array are allowed, given the sizes of letters.
 Check: TypeAlias = Callable[[NDArray[Any], Sizes], bool]
 
-#: The type of an array that is float32 or float64, and of one that has the same of these types as all others so
-#: declared.
+#: The declared type of an array that is float32 or float64.
 ANY_FLOAT = "float"
+
+#: The declared type of arrays that are all float32 or all float64.
 COMMON_FLOAT = "real"
 
 
@@ -59,7 +60,9 @@ class Array(NamedTuple):
         if not fits:
             return False
         terms = self.shape.split()
-        return len(terms) == array.ndim and all(map(_has_size, terms, array.shape, [sizes] * array.ndim))
+        return len(terms) == array.ndim and all(
+            _has_size(term, size, sizes) for term, size in zip(terms, array.shape, strict=True)
+        )
 
 
 def _has_size(term: str, size: int, sizes: Sizes) -> bool:
@@ -101,15 +104,15 @@ def arrays_fit(parameters: Mapping[str, NDArray[Any]], groups: Mapping[ArrayGrou
     """
     present = {group: group.is_in(parameters) for group in groups}
     declared = {name: array for group in groups if present[group] for name, array in group.arrays.items()}
-    real = {
+    common_types = {
         parameters[name].dtype for name in declared.keys() & parameters.keys() if declared[name].dtype == COMMON_FLOAT
     }
     return (
         all(needed in (None, present[group]) for group, needed in groups.items())
         and parameters.keys() == declared.keys()
-        and len(real) <= 1
+        and len(common_types) <= 1
         and all(array.matches(parameters[name], sizes) for name, array in declared.items())
-        # Values last: to read an array of a wrong shape, such as a sparse file's, could exhaust memory.
+        # Values are checked last: reading an array of a wrong shape, whose file may be sparse, could exhaust memory.
         and all(array.check is None or array.check(parameters[name], sizes) for name, array in declared.items())
         and all(np.isfinite(array).all() for array in parameters.values())
     )
@@ -121,7 +124,7 @@ def is_positive(values: NDArray[Any], sizes: Sizes) -> bool:
 
 
 def is_not_empty(values: NDArray[Any], sizes: Sizes) -> bool:
-    """Return whether there are values; an array without elements can claim any number of rows."""
+    """Return whether there are values: without this check, an array without elements can claim any number of rows."""
     return values.size > 0
 
 

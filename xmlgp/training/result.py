@@ -26,13 +26,13 @@ __all__ = [
 #: The number of training points that have each label. GPC, which has one label, does not store it.
 LABEL_COUNTS = ArrayGroup("statistics.", labels=Array("K", np.int64, at_least(0)))
 
-#: Least number of held-out points from which calibration errors are reported: each half of them judges a calibration
+#: The least number of held-out points for which calibration errors are reported: each half of them judges a calibration
 #: that is fitted to the other half.
 MIN_POINTS = 100
 
-#: The calibration error of the best five labels that exact probabilities exceed by chance in one of 40 samples, times
-#: √points. It is 9.5 percentage points with 40 points and 3.8 with 244, simulated with the probabilities of a model of
-#: Bibtex.
+#: √points times the calibration error of the best five labels that exact probabilities exceed by chance in one of 40
+#: samples. A simulation with the probabilities of a model of Bibtex gave errors of 0.095 with 40 points and 0.038 with
+#: 244.
 CHANCE_ERROR = 0.6
 
 
@@ -41,7 +41,8 @@ class HeldOutMeasures(NamedTuple):
 
     `precision_k` is the precision of the k best labels in percent. `uncalibrated_error` and `calibrated_error` are the
     expected calibration errors of the probabilities of the five best labels before and after calibration, from 0 to 1.
-    `intervals` has six 95 % intervals: of the three precisions, of the two errors, and of their difference.
+    `intervals` has six 95 % intervals, in the same units: of the three precisions, of the two errors, and of the error
+    before calibration minus the error after it.
     """
 
     points: int
