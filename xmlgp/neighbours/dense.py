@@ -1,4 +1,4 @@
-"""Search for the nearest training points of points that have dense features, such as embeddings, and words."""
+"""Search for the nearest training points of points that have words and dense features, such as embeddings."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["StandardisedDense", "DenseSearch", "standardise"]
 
-#: Largest number of covariances with training points that a core computes at once, and largest number of points for
-#: which it does.
+#: The largest number of covariances that a core computes at once, which limits its memory.
 MAX_COVARIANCES = 1 << 22
+
+#: The largest number of points whose covariances with the training points a core computes at once.
 MAX_ROWS = 64
 
-#: The width of columns that are constant over the training points. Divided by it, they have no effect.
+#: The divisor of columns that are constant over the training points; the quotient is too small to have an effect.
 CONSTANT_WIDTH = 1e30
 
 
 class StandardisedDense(NamedTuple):
-    """Standardised dense features of the training points: (e − `center`)/`width`, N×E; both have E elements."""
+    """Standardised dense features of the training points.
+
+    `values` are (e − `center`)/`width`, N×E. `center` and `width` are the mean and the divisor of each column, E.
+    """
 
     values: NDArray[np.floating]
     center: NDArray[np.float64]
@@ -43,7 +47,7 @@ class StandardisedDense(NamedTuple):
         return result
 
     def extended(self, dense: NDArray[Any]) -> StandardisedDense:
-        """Return the features of these training points and of more, given before standardisation."""
+        """Return the features of these training points and of others, whose features are given as read, B×E."""
         return self._replace(values=np.concatenate([self.values, self.standardised(dense, np.float16)]))
 
 
@@ -76,11 +80,6 @@ class DenseSearch:
         self.values = dense.values.astype(np.float32)
         self._half_norms = 0.5 * np.einsum("ne,ne->n", self.values, self.values)
 
-    @property
-    def width(self) -> int:
-        """Number of dense features, E."""
-        return int(self.values.shape[1])
-
     def search(self, words: csr_array, dense: NDArray[Any], count: int, kernel: Kernel) -> NearestPoints:
         """Return the `count` training points of largest covariance with each of B points.
 
@@ -108,10 +107,10 @@ class DenseSearch:
     def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> NearestPoints:
         """Return the `count` nearest training points of a block of points, given standardised dense features."""
         products = all_products(self._words, words)
+        # −½‖e − e′‖² = eᵀe′ − ½‖e′‖² − ½‖e‖², in place; a value above zero is a rounding error.
         half_distances = product_by_rows(dense, self.values.T)
         half_distances -= self._half_norms
         half_distances -= 0.5 * np.einsum("be,be->b", dense, dense)[:, None]
-        # A squared distance below zero is a rounding error.
         np.minimum(half_distances, 0, out=half_distances)
         half_distances *= -1
         # `exponents` does not use the rows.
