@@ -1,6 +1,8 @@
 """The M-step for the weights W: weighted least squares for all topics, by conjugate gradients or Cholesky factors.
 
-For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] (18)), or samples from N(S_t⁻¹ b_t, S_t⁻¹).
+For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] (18)), or samples from N(S_t⁻¹ b_t, S_t⁻¹) for a
+given b_t. X has a last column of ones for the intercepts. κ = (m − r)/2 for counts m and shapes r, and Ω_t is the
+diagonal matrix of the Pólya–Gamma means ω_nt. Γ is the diagonal prior covariance of w_t, with the precisions τ.
 """
 
 from collections.abc import Iterator
@@ -93,7 +95,10 @@ class LeastSquares:
         shapes: NDArray[np.floating],
         precisions: NDArray[np.floating],
     ) -> None:
-        """Set τ, ψ, ω and the residuals of the lower bound on the log likelihood that is tight at W, (D+1)×T."""
+        """Set τ, ψ, ω and the residuals of the lower bound on the log likelihood that is tight at W, (D+1)×T.
+
+        The counts m are N×T, the shapes r have T elements and the `precisions` τ have D+1 elements.
+        """
         self.precisions = precisions
         self.set_log_odds(weights)
         polya_gamma_means(counts, self.log_odds, shapes, self.omega, self.residuals)
@@ -203,9 +208,9 @@ def cholesky_solve(
 ) -> None:
     """Write the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
-    `counts_less_shapes` is 2κ, N×T. With `random`, samples add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε
-    ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1), and each core has one at a time. ψ and the residuals of the
-    system are not used. NumericalError is raised if an S_t has no Cholesky factor.
+    `counts_less_shapes` is 2κ = m − r, N×T. Samples, which need `random`, add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard
+    normal ε ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1), and each core has one at a time. ψ and the residuals
+    of the system are not used. NumericalError is raised if an S_t has no Cholesky factor.
     """
     design = system.design
     b = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
@@ -229,7 +234,7 @@ def cholesky_solve(
 
 
 def _csr_arrays(matrix: csr_array) -> CSR:
-    """Return the arrays of a matrix, which compiled functions take in its place."""
+    """Return the arrays of a matrix, because compiled functions cannot take a csr_array."""
     return matrix.indptr, matrix.indices, matrix.data
 
 
