@@ -27,6 +27,9 @@ SERIES_LIMITS = (1.35e-5, 4.5e-3, 0.03)
 #: Above this weight, log(1 + v e^ψ) is computed exactly. Such weights are few, because those of a topic sum to one.
 LARGE_WEIGHT = 1e-3
 
+#: An upper bound on the number of arrays, B×T, that scoring has at once.
+ARRAYS_OF_TOPICS = 6
+
 
 class BMLPLPredictor(Predictor):
     """A trained BMLPL, which scores points ([B] (19)).
@@ -74,9 +77,9 @@ class BMLPLPredictor(Predictor):
     def scores(self, scales: NDArray[np.floating], labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`.
 
-        The rates are s_k = Σ_t r_t log(1 + z_kt) with z_kt = v_kt e^ψ_t. Where z is small, log(1 + z) is a series whose
-        sums over topics are matrix products. It is exact where a weight is large, and for the small weights of topics
-        whose scale at a point is too large for the series.
+        The utilities are s_k = Σ_t r_t log(1 + z_kt) with z_kt = v_kt e^ψ_t. Where z is small, log(1 + z) is computed
+        as a series, whose sums over topics are matrix products. It is computed exactly for large weights v_kt, and for
+        the small weights of a topic whose scale e^ψ_t at the point is too large for the series.
         """
         topics = np.ascontiguousarray(self._small_weights[:, labels])
         largest = topics.max(axis=1, initial=0)
@@ -88,38 +91,39 @@ class BMLPLPredictor(Predictor):
         # z is `largest_z` times relative weights of at most one, because powers of the scales could overflow.
         relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
         series = self._shapes * largest_z
-        rates: NDArray[np.floating] = series @ relative
+        utilities: NDArray[np.floating] = series @ relative
         power = relative
         for divisor in (-2, 3)[:terms]:
             series *= largest_z
             power = power * relative
-            rates += (series / divisor) @ power
+            utilities += (series / divisor) @ power
         for t, shape in enumerate(self._shapes):
             points = np.flatnonzero(is_exact[:, t])
-            rates[points] += shape * np.log1p(scales[points, t, None] * topics[t])
+            utilities[points] += shape * np.log1p(scales[points, t, None] * topics[t])
             weights = self._topics[t, labels]
             large = np.flatnonzero(weights > LARGE_WEIGHT)
-            rates[:, large] += shape * np.log1p(scales[:, t, None] * weights[large])
+            utilities[:, large] += shape * np.log1p(scales[:, t, None] * weights[large])
         if output == "probability":
-            np.negative(np.expm1(-rates), out=rates)
-        return rates
+            np.negative(np.expm1(-utilities), out=utilities)
+        return utilities
 
     def std(self, scales: NDArray[np.floating], labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`.
 
         With z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)), under the prior of the activations
-        Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1).
+        Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = e^(−2 s_k) (e^d − 1), because E e^(−λ_k) = e^(−s_k).
         """
-        rate = np.zeros(labels.shape)
+        utility = np.zeros(labels.shape)
+        # d, or the variance of λ if the scores are utilities.
         d = np.zeros(labels.shape)
         for t, shape in enumerate(self._shapes.astype(np.float64)):
             z = scales[:, t, None].astype(np.float64) * self._topics[t][labels]
-            rate += shape * np.log1p(z)
+            utility += shape * np.log1p(z)
             d += shape * (np.log1p(z * z / (1 + 2 * z)) if output == "probability" else z * z)
-        # √(e^(−2 rate) (e^d − 1)), without e^d, which could overflow.
-        std = np.exp(0.5 * d - rate) * np.sqrt(-np.expm1(-d)) if output == "probability" else np.sqrt(d)
+        # √(e^(−2s) (e^d − 1)), without e^d, which could overflow.
+        std = np.exp(0.5 * d - utility) * np.sqrt(-np.expm1(-d)) if output == "probability" else np.sqrt(d)
         return std.astype(scales.dtype)
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the bytes that scoring takes per point; see `Predictor`."""
-        return 6 * len(self._shapes) * self.dtype.itemsize
+        return ARRAYS_OF_TOPICS * len(self._shapes) * self.dtype.itemsize
