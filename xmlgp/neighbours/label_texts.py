@@ -8,14 +8,15 @@ that are likely at a point x are its own, and those in the texts of the labels t
 where α are the weights of the regression on the nearest training points. The evidence for a text of label k is the
 weighted share of its words that are likely, s = Σ v_w q_w/Σ v_w, and s′, the same share of the words that are likely
 from labels alone, q_w = 1 − exp(−G_w). For both, G_w is without the term of k itself. For the labels of the `NEAREST`
-texts of largest s, the log odds are
+texts of largest s, the log odds of the label are
 
-    z = c · (log(s′ + `MARGIN`), v̄, v̄², log(1 + rank by s), 1),    v̄ the mean weight of the words of the text,
+    z = c · (log(s′ + `MARGIN`), v̄, v̄², log(1 + rank by s), 1),    v̄ = the mean v_w of the words of the text,
 
-for a label of several texts those of its nearest text, and for all other labels they are z₀. The coefficients c
-maximise the likelihood of the labels of held-out points. z does not use the points of the label, so it is equally valid
-for labels without points: there z is the utility. The utilities of labels with n_k points get u_k (z − z₀) added, with
-u_k = u r/(n_k + r).
+where s′, v̄ and the rank of a label with several texts are those of its nearest text. All other labels have the log odds
+z₀. The coefficients c have the highest posterior density given the labels of held-out points.
+
+z does not use the points of the label, so it is equally valid for labels without points: there z is the utility. The
+utilities of labels with n_k points get u_k (z − z₀) added, with u_k = u ρ/(n_k + ρ).
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ __all__ = [
     "text_parameters",
 ]
 
-#: The number of texts for which z is computed at each point. Two thirds of the true labels of the data set `deps` whose
-#: texts share a word with the point are among them. With more, the probabilities by rank are worse calibrated.
+#: The number of texts for which z is computed at each point. On the data set `deps` (docs/text.md), they include two
+#: thirds of the true labels whose texts share a word with the point. With more, probabilities are worse calibrated.
 NEAREST = 200
 
 #: Added to the share s′, so that its logarithm is finite.
 MARGIN = 0.01
 
-#: r: with so many points of a label, the weight of its text is half that of the rarest labels. With 2 and 5, the
-#: propensity-scored precision on `deps` rises by less for the same loss of precision.
+#: ρ, the number of points of a label at which u_k = u/2. With 2 and 5, the propensity-scored precision on `deps` rises
+#: by less for the same loss of precision.
 RARITY = 20.0
 
 #: The values of u to choose from on held-out points.
@@ -88,7 +89,10 @@ class TextWords(NamedTuple):
 
 
 def default_fit(point_count: int) -> NDArray[np.float64]:
-    """Return c, z₀ and u for a model of `point_count` training points, too few of them held out to fit these."""
+    """Return the default c, z₀ and u for a model of N = `point_count` training points, if too few are held out.
+
+    z₀ = log(½/(N + ½)), the log odds of a label that no training point has, with half a count on either side; u is 0.
+    """
     return np.array([*PRIOR, -np.log(2 * point_count + 1), 0])
 
 
@@ -163,15 +167,16 @@ class TextTerm:
         """The approximate number of array elements that the evidence at a point takes."""
         return int(NEAREST * (20 + 6 * self._lengths.mean()))
 
-    def predict(self, features: csr_array, shares: csr_array) -> TextPrediction:
+    def predict(self, features: csr_array, neighbour_labels: csr_array) -> TextPrediction:
         """Return the evidence and the log odds at points, given their words, B×D, and Σ_r α_r Y_rk, B×K."""
-        evidence = self.evidence(features, shares)
+        evidence = self.evidence(features, neighbour_labels)
         return TextPrediction(evidence, self.log_odds(evidence))
 
-    def evidence(self, features: csr_array, shares: csr_array) -> Evidence:
+    def evidence(self, features: csr_array, neighbour_labels: csr_array) -> Evidence:
         """Return the evidence at points; the arguments are those of `predict`."""
         B, (K, W) = features.shape[0], self._words_of_labels.shape
-        likely = csr_array((np.maximum(shares.data, 0), shares.indices, shares.indptr), shape=(B, K))
+        positive_parts = np.maximum(neighbour_labels.data, 0)
+        likely = csr_array((positive_parts, neighbour_labels.indices, neighbour_labels.indptr), shape=(B, K))
         by_labels = csr_array(likely @ self._words_of_labels)
         words = csr_array((np.ones_like(features.data), features.indices, features.indptr), features.shape)
         words.resize((B, W))
@@ -239,7 +244,7 @@ class TextTerm:
     ) -> None:
         """Add the contributions of texts; see `Term`.
 
-        Labels without points have no other contributions than z₀ as their bias.
+        Labels without points have no other contributions, except z₀ as their bias.
         """
         contributions.text = pairs.elements(prediction.evidence.texts) - 1
         contributions.rest["text"] = pairs.elements(prediction.log_odds)
@@ -255,7 +260,7 @@ class TextTerm:
         mean: NDArray[np.floating],
         variance: NDArray[np.floating] | None,
     ) -> None:
-        # The utility of a label without points is z alone.
+        """Add u_k (z − z₀) to means; labels without points have the utility z, without variance."""
         texts_only = self.texts_only[labels]
         mean[..., texts_only] = self.fit[-2]
         if variance is not None:
@@ -264,9 +269,10 @@ class TextTerm:
 
 
 def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
-    """Return c of highest posterior on held-out points with labels Y, B×K, and z₀, with u = 1.
+    """Return c, z₀ and u = 1, given the evidence at held-out points and their labels Y, B×K.
 
-    The prior of c is normal (`PRIOR`, `PRECISIONS`). Texts of labels beyond these K are left out.
+    c has the highest posterior density, with a normal prior (`PRIOR`, `PRECISIONS`). z₀ is the log odds of the labels
+    that have no nearest text. Texts of labels beyond these K are left out.
     """
     B, K = truth.shape
     is_judged = evidence.texts.indices < K
