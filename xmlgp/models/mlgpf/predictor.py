@@ -35,8 +35,10 @@ from xmlgp.training.result import LABEL_COUNTS
 
 __all__ = ["MLGPFPredictor", "word_scales"]
 
-#: The k best labels are sought among this many times k + 4 labels of highest approximate probability.
+#: The k best labels are sought among the `CANDIDATES` (k + `CANDIDATES_OFFSET`) labels of highest approximate
+#: probability.
 CANDIDATES = 8
+CANDIDATES_OFFSET = 4
 
 #: The arrays of Φ and b.
 FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
@@ -55,9 +57,9 @@ class MLGPFPredictor(Predictor):
 
     With a linear kernel the utility of label k is a sum over the weighted features x_d of a point. `explain` returns
     its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
-    means of the label weights, and the bias b_k. This is exact for the linear part.
-    The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
-    terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term.
+    means of the label weights, and the bias b_k. This is exact for the linear part. The regression compares whole
+    points, so it has no terms of single features: where utilities are pooled with it, the terms of the linear part have
+    the weight of that part in the pool, and the log odds that the regression predicts are a term.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class MLGPFPredictor(Predictor):
         self.default_output = settings.ranking
         self._kernel = settings.kernel
         if "inducing" not in parameters:
+            # Dense products of models in weight space are those of `product_by_rows`; see `Predictor.min_points`.
             self.min_points = 2
         self._preprocessed = preprocessed
         self._parameters = parameters
@@ -150,7 +153,10 @@ class MLGPFPredictor(Predictor):
         return linear._replace(of_terms=[*linear.of_terms, *self._other_inputs(weighted, trained)])
 
     def _other_inputs(self, weighted: Features, trained: Features) -> Iterator[Any]:
-        """Yield the inputs of the terms of neighbours and label texts; `trained` has only the features of training."""
+        """Yield what the terms of neighbours and label texts need, those the model has; see `prepare`.
+
+        `weighted` has all features, `trained` only those of training.
+        """
         if self._neighbours:
             predicted = self._neighbours.predict(weighted)
             yield predicted
@@ -179,7 +185,7 @@ class MLGPFPredictor(Predictor):
             best = self._neighbours.best_labels(predicted, count)
             if best is not None:
                 return united(best, labels_of_rows(text_predictions[0].log_odds)) if text_predictions else best
-        candidate_count = CANDIDATES * (count + 4)
+        candidate_count = CANDIDATES * (count + CANDIDATES_OFFSET)
         if output == "utility" or candidate_count >= self.label_count:
             return None
 
@@ -210,7 +216,7 @@ class MLGPFPredictor(Predictor):
     def moments(
         self, features: Features, labels: NDArray[np.int32]
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return mean and variance of the utilities of some labels of each point, B×L, given the labels, B×L."""
+        """Return the means and variances of the utilities of some labels of each point, B×L; `labels` is B×L."""
 
         def part(rows: slice) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
             return self._utilities.moments(self.prepare(features[rows], "probability", False), labels[rows])
@@ -228,10 +234,11 @@ class MLGPFPredictor(Predictor):
         if self._texts:
             numbers += self._texts.numbers_per_point
         if with_std or output != "utility" or self._map is None:
-            # Covariances and their product with C⁻¹, which only the shared posterior does not have for each function.
+            # Covariances and their product with C⁻¹: one pair for all latent functions if they share the covariance of
+            # their posterior, which then has a single diagonal, otherwise one pair for each.
             shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
             numbers += Q + 2 * M * (1 if shared else P)
-        return int(numbers * 8)
+        return int(numbers * np.dtype(np.float64).itemsize)
 
     def _trained_features(self, weighted: Features) -> Features:
         """Return the features without those that were learned after training."""
@@ -260,14 +267,14 @@ class _Sizes(NamedTuple):
 
 def _training_sizes(parameters: Parameters, D: int) -> _Sizes:
     """Return D and K in training, given the current D, which can be larger only for models in weight space."""
-    return _Sizes(len(parameters.get(PRIOR, range(D))), len(parameters["bias"]))
+    return _Sizes(len(parameters[PRIOR]) if PRIOR in parameters else D, len(parameters["bias"]))
 
 
 def word_scales(parameters: Parameters, D: int) -> NDArray[np.float32]:
     """Return the scale of each word in the search for neighbours, D.
 
-    It is the square root of the relevance that the latent functions learned, the prior variance of the weights of the
-    word, and 1 for words that were learned after training.
+    It is the prior standard deviation of the weights of the word, which the latent functions learned, and 1 for words
+    that were learned after training.
     """
     scales = np.ones(D, np.float32)
     trained_scales = bounded_exp(parameters[PRIOR], 0.5)
