@@ -30,11 +30,11 @@ weighting = partial(
 batch_size = partial(
     setting,
     500,
-    "Points in a minibatch, with inducing=features at most a tenth of all (bmlpl: with online-em; gpc: with "
+    "Points in a minibatch; at most a tenth of all points with inducing=features (bmlpl: with online-em; gpc: with "
     "svi-adadelta).",
     minimum=1,
 )
-inducing_count = partial(setting, 200, "Inducing inputs; at most N are used.", minimum=1, preprocess=True)
+inducing_count = partial(setting, 200, "Inducing inputs, at most as many as points.", minimum=1, preprocess=True)
 learning_rate = partial(
     setting,
     None,
