@@ -116,6 +116,7 @@ class DenseSearch:
         # `exponents` does not use the rows.
         no_rows = np.broadcast_to(np.int32(0), products.shape)
         has_words = np.diff(words.indptr) > 0
+        # Exponents are the logarithms of covariances, so both have the same order.
         exponents = NearestPoints(no_rows, products, half_distances, has_words).exponents(kernel)
         nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
         # `all_products` are approximate, so the products of the nearest points are computed again. Equal points stay in

@@ -283,10 +283,10 @@ def fit_texts(evidence: Evidence, truth: csr_array) -> NDArray[np.float64]:
 
     def loss(coefficients: NDArray[np.float64]) -> Expansion:
         """Return the negative log posterior, its gradient and its Hessian."""
-        margin = sign * (terms @ coefficients)
-        wrong = expit(-margin)
+        signed = sign * (terms @ coefficients)
+        wrong = expit(-signed)
         offset = coefficients - PRIOR
-        value = np.logaddexp(0, -margin).sum() + PRECISIONS @ np.square(offset) / 2
+        value = np.logaddexp(0, -signed).sum() + PRECISIONS @ np.square(offset) / 2
         curvature = terms.T @ ((wrong * (1 - wrong))[:, None] * terms) + np.diag(PRECISIONS)
         return value, PRECISIONS * offset - (sign * wrong) @ terms, curvature
 

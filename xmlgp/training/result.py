@@ -57,9 +57,9 @@ class HeldOutMeasures(NamedTuple):
     def from_untrusted(cls, entry: Any) -> HeldOutMeasures | None:
         """Return the measures that a JSON object holds, a dict of the fields, or None if it is malformed."""
         try:
-            points, *measures, pairs = (entry[name] for name in cls._fields)
+            points, *measures, bounds = (entry[name] for name in cls._fields)
             values: list[Any] = [float(measure) for measure in measures]
-            intervals = tuple(Interval(float(low), float(high)) for low, high in pairs)
+            intervals = tuple(Interval(float(low), float(high)) for low, high in bounds)
             measured = cls(points, *values)._replace(intervals=intervals)
         except (KeyError, TypeError, ValueError):
             return None

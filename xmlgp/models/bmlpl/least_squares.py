@@ -108,7 +108,7 @@ class LeastSquares:
         sparse.product(self.design.rows, weights, self.log_odds)
 
     def multiply(self, direction: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T.
+        """Return X P and ω ∘ X P, both N×T, for directions P, (D+1)×T.
 
         The results are views of arrays that the next call overwrites; the second is `residuals`.
         """
@@ -228,9 +228,9 @@ def cholesky_solve(
         weights[:, t] = solve_with_factor(factor, b[:, t], noise[t])
 
     T = b.shape[1]
-    topics_at_once = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
-    for start in range(0, T, topics_at_once):
-        run_parallel(partial(solve_topic, t) for t in range(start, min(start + topics_at_once, T)))
+    topics_per_check = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
+    for start in range(0, T, topics_per_check):
+        run_parallel(partial(solve_topic, t) for t in range(start, min(start + topics_per_check, T)))
 
 
 def _csr_arrays(matrix: csr_array) -> CSR:
@@ -242,7 +242,7 @@ def _csr_arrays(matrix: csr_array) -> CSR:
 def _fill_normal_matrix(
     rows: CSR, columns: CSR, omega: NDArray[np.floating], precisions: NDArray[np.floating], matrix: NDArray[np.float64]
 ) -> None:
-    """Add the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), to zeros in double precision."""
+    """Add the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic to `matrix`, (D+1)×(D+1), which is zero."""
     row_ptr, features, values = rows
     column_ptr, points, column_values = columns
     for d in range(len(matrix)):

@@ -24,7 +24,8 @@ LARGEST_LOG_ODDS = 40
 #: relative error of at most 7e-6.
 SERIES_LIMITS = (1.35e-5, 4.5e-3, 0.03)
 
-#: Above this weight, log(1 + v e^ψ) is computed exactly. Such weights are few, because those of a topic sum to one.
+#: Above this weight v of a label in a topic, log(1 + v e^ψ) is computed exactly. Such weights are few, because those of
+#: a topic sum to one.
 LARGE_WEIGHT = 1e-3
 
 #: An upper bound on the number of arrays, B×T, that scoring has at once.
@@ -54,6 +55,7 @@ class BMLPLPredictor(Predictor):
         self._shapes = np.ascontiguousarray(parameters["shapes"], self.dtype)
         #: Vᵀ, T×K.
         self._topics = np.ascontiguousarray(parameters["topics"].T, self.dtype)
+        #: The elements of Vᵀ up to `LARGE_WEIGHT`, zero elsewhere, T×K.
         self._small_weights = np.where(self._topics <= LARGE_WEIGHT, self._topics, 0)
 
     @classmethod
@@ -81,25 +83,26 @@ class BMLPLPredictor(Predictor):
         as a series, whose sums over topics are matrix products. It is computed exactly for large weights v_kt, and for
         the small weights of a topic whose scale e^ψ_t at the point is too large for the series.
         """
-        topics = np.ascontiguousarray(self._small_weights[:, labels])
-        largest = topics.max(axis=1, initial=0)
+        small = np.ascontiguousarray(self._small_weights[:, labels])
+        largest = small.max(axis=1, initial=0)
         # The largest z of each point and topic, B×T, where the series is used; zero elsewhere.
         largest_z = scales * largest
         is_exact = largest_z > SERIES_LIMITS[-1]
         largest_z[is_exact] = 0
-        terms = np.searchsorted(SERIES_LIMITS, largest_z.max(initial=0))
+        # The number of terms after the first, at most 2.
+        more_terms = np.searchsorted(SERIES_LIMITS, largest_z.max(initial=0))
         # z is `largest_z` times relative weights of at most one, because powers of the scales could overflow.
-        relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
+        relative = small / np.maximum(largest, np.finfo(small.dtype).tiny)[:, None]
         series = self._shapes * largest_z
         utilities: NDArray[np.floating] = series @ relative
         power = relative
-        for divisor in (-2, 3)[:terms]:
+        for divisor in (-2, 3)[:more_terms]:
             series *= largest_z
             power = power * relative
             utilities += (series / divisor) @ power
         for t, shape in enumerate(self._shapes):
             points = np.flatnonzero(is_exact[:, t])
-            utilities[points] += shape * np.log1p(scales[points, t, None] * topics[t])
+            utilities[points] += shape * np.log1p(scales[points, t, None] * small[t])
             weights = self._topics[t, labels]
             large = np.flatnonzero(weights > LARGE_WEIGHT)
             utilities[:, large] += shape * np.log1p(scales[:, t, None] * weights[large])

@@ -34,7 +34,7 @@ def train(
     """Train BMLPL; see `Model.train`.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
-    (see `topic_shares`); and the label counts (`LABEL_COUNTS` of `xmlgp.training.result`).
+    (see `parameters.topic_shares`); and the label counts (`LABEL_COUNTS` of `xmlgp.training.result`).
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)

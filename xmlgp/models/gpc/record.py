@@ -18,7 +18,7 @@ __all__ = ["GPC"]
 
 
 def _check_data(dataset: Dataset) -> None:
-    """Raise SettingsError for data of several labels."""
+    """Raise SettingsError unless there is one label, which the points of the second class have."""
     if dataset.K != 1:
         raise SettingsError(f"gpc is for two classes: the training data must have one label (K is {dataset.K})")
 

@@ -247,8 +247,8 @@ class MLGPFPredictor(Predictor):
 
     def _points(self, weighted: Features) -> Points:
         """Return weighted points in the coordinates of the kernel."""
-        sparse = self._preprocessed.inducing is None
-        coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
+        is_sparse = self._preprocessed.inducing is None
+        coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=is_sparse)
         return coordinates.rows(slice(None))
 
     def _latent_mean(self, weighted: Features) -> NDArray[np.floating]:
@@ -277,6 +277,7 @@ def word_scales(parameters: Parameters, D: int) -> NDArray[np.float32]:
     that were learned after training.
     """
     scales = np.ones(D, np.float32)
+    # The parameters are log variances; the power ½ gives standard deviations.
     trained_scales = bounded_exp(parameters[PRIOR], 0.5)
     scales[: len(trained_scales)] = trained_scales
     return scales
