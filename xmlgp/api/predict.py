@@ -41,7 +41,7 @@ __all__ = ["DEFAULT_K", "Predictions", "matrix", "named_scores", "predict", "wri
 #: The number of labels that are listed for each point by default.
 DEFAULT_K = 5
 
-#: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.predictor`).
+#: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.top_k.ROWS`).
 SHARD_ROWS = 4096
 
 
@@ -239,7 +239,8 @@ def write(predictions: Predictions, out: FilePath = "-", format: str | None = No
         raise UsageError("an explanation needs the format jsonl, tsv or csv.")
     with predictions.points() as points, open_output(out) as stream:
         format = format or ("jsonl" if points.is_text or predictions.explain else "scores")
-        # A scores file starts with the number of points.
+        # A scores file starts with the number of points. In other formats it only serves progress, for which it is not
+        # worth reading all texts in advance.
         N = points.count() if format == "scores" or not points.is_text else None
         blocks = _flush_after_each(predictions.score(points, N), stream)
         if format == "scores":
@@ -264,7 +265,7 @@ def _score_blocks(
 ) -> Iterator[ScoredPoints]:
     """Yield points with their scores, in order; each shard yields the chunks that `assign_labels` splits it into.
 
-    Memory holds only a few shards. On this machine, an incomplete shard is scored when `waits` returns that no more
+    Memory holds only a few shards. On this machine, an incomplete shard is scored when `waits()` is true: no more
     blocks come for now. A DataFormatError of the blocks is raised after the points before it.
     """
     pending: deque[tuple[list[Identifier], Features]] = deque()

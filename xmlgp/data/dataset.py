@@ -98,9 +98,9 @@ class Dataset:
     Parameters
     ----------
     features : Features
-        X, N×D, float32; float64 if read from libsvm format, because features that are standardised later may be far
-        from zero. Column indices are sorted within a row, without duplicates, and no zeros are stored. There may also
-        be dense features, N×E.
+        X, N×D, float32; float64 if read from libsvm format with two classes, because features that are standardised
+        later may be far from zero. Column indices are sorted within a row, without duplicates, and no zeros are stored.
+        There may also be dense features, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, whose stored elements are the positive labels; column indices are sorted, without duplicates.
 
@@ -138,7 +138,10 @@ class Dataset:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the points, hexadecimal. It depends neither on the file format nor on empty last columns."""
+        """SHA-256 of the points, hexadecimal.
+
+        It depends on the precision of the features, but neither on the file format nor on empty last columns.
+        """
         digest = hashlib.sha256()
         for matrix in (self.features.sparse, self.labels):
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):

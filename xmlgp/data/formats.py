@@ -133,6 +133,7 @@ def read_blocks(
     """
     if not is_libsvm(reader.peek_line(), strict=False):
         return repository_format.read_blocks(reader)
+    # Labels of two classes are always read, so the points have K = 1.
     labelled = labelled or K == 1
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
     dataset = fit_to_model(dataset, D, K if labelled else 0, reader.path, note)

@@ -84,7 +84,7 @@ class ArrayGroup:
         self.arrays = {prefix + name: array for name, array in arrays.items()}
 
     def is_in(self, parameters: Mapping[str, object]) -> bool:
-        """Return whether a model has any of the arrays."""
+        """Return whether a model has any of the arrays; `arrays_fit` refuses a model that has only some of them."""
         return not self.arrays.keys().isdisjoint(parameters)
 
     def read(self, parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

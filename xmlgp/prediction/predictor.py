@@ -66,7 +66,7 @@ class Predictor(ABC):
         self.dtype = np.dtype(dtype)
         #: The number of dense features.
         self.width = width
-        #: Labels whose probabilities are not those that the calibration was fitted to, and stay, K.
+        #: Whether the probabilities of each label stay as they are: the calibration was not fitted to such labels, K.
         self.uncalibrated = np.zeros(label_count, bool)
 
     @classmethod
@@ -215,10 +215,11 @@ class Predictor(ABC):
             yield self._top(Features.stack([rows, empty]) if empty.N else rows, k, output, with_std).rows(0, rows.N)
 
     def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
+        """Return the top k labels of the points of a chunk, calibrated if the output is the probability."""
         is_calibrated = self.calibration is not None and output == "probability"
-        # Labels that keep their probabilities can pass those that are calibrated.
-        can_pass = is_calibrated and self.uncalibrated.any()
-        count = max(k, min(2 * k, MAX_STREAMED, self.label_count)) if can_pass else k
+        # Calibration can move labels that keep their probabilities into or out of the k best, so more are scored.
+        can_reorder = is_calibrated and self.uncalibrated.any()
+        count = max(k, min(2 * k, MAX_STREAMED, self.label_count)) if can_reorder else k
         labels = np.empty((features.N, count), np.int32)
         scores = np.empty(labels.shape, self.dtype)
         std = np.empty_like(scores) if with_std else None
@@ -249,6 +250,7 @@ class Predictor(ABC):
             return best_of_blocks(lambda block: self.scores(points, block, output), B, K, k, self.dtype)
         among = np.sort(among, axis=1)
         scores = self.scores(points, np.maximum(among, 0), output)
+        # −1 stands for no label; see `best_labels`.
         scores[among < 0] = -np.inf
         order = descending(scores)[:, :k]
         # Too few labels are found only where scores are not finite, which the caller refuses.
@@ -304,7 +306,7 @@ def score_std(
     """Return the standard deviations of scores, elementwise, given mean and variance of normally distributed utilities.
 
     With the output "utility" they are those of f. With "probability" they are those of σ(f), √(E σ² − (E σ)²), by
-    Gauss–Hermite quadrature with so many nodes ([S] A.3).
+    Gauss–Hermite quadrature with this number of `nodes` ([S] A.3).
     """
     if output == "probability":
         # In single precision the difference E σ² − (E σ)² would be a rounding error if the variance is small.

@@ -38,13 +38,16 @@ def hold_out(count: int, share: float, random: np.random.Generator) -> tuple[NDA
 
 
 class SeededMinibatches:
-    """Minibatches of `count` points, of almost equal size; the seed and the epoch determine the random order."""
+    """Splits of `count` points into minibatches of almost equal size, at most `batch_size`, in random order.
+
+    The seed and the epoch determine the order.
+    """
 
     def __init__(self, count: int, batch_size: int, seed: int) -> None:
         self._count = count
         self._batch_size = batch_size
         self._seed = seed
-        #: The epoch of the last call, and its minibatches.
+        #: The epoch of the last call, −1 before the first, and its minibatches.
         self._cached: tuple[int, list[NDArray[np.int64]]] = -1, []
 
     def __len__(self) -> int:
@@ -130,6 +133,7 @@ def sample_negatives(labels: csr_array, random: np.random.Generator, count: int)
         pairs = np.concatenate([pairs, drawn])
         missing = missing - np.bincount(drawn // K, minlength=B)
     order = np.argsort(pairs)
+    # The positives are the first elements of `pairs`.
     positive = order < labels.nnz
     owner, label = np.divmod(pairs[order], K)
     indptr = np.concatenate([[0], np.cumsum(positive_counts + sizes)])
