@@ -225,7 +225,7 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ("one text", [["a"]], r"there is no file or folder 'one text'; a text must be in a list: .*"),
+        ("one text", [["a"]], r"X must be a list of texts, not one text; write it as .text."),
         (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None"),
         ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan. Reshape .*"),
         (
@@ -275,3 +275,10 @@ def test_what_cannot_be_used_is_refused(tagger):
     for threshold in (1.5, float("nan")):
         with pytest.raises(UsageError, match=f"^the threshold {threshold!r} is not a probability from 0 to 1.$"):
             tagger.suggest(NEW, threshold=threshold)
+
+
+def test_one_text_is_refused_also_where_a_file_has_this_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "printer").write_text("a secret\n")
+    with pytest.raises(SettingsError, match="write it as"):
+        TextTagger().fit("printer", [["hardware"]])

@@ -36,9 +36,9 @@ FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 WELL_FORMED, NO_LABELS, LABEL_BEYOND, NO_PAIR, FEATURE_BEYOND = range(5)
 REASONS = {
     NO_LABELS: "{word} is not a list of labels such as 3,17; the line of a point without labels starts with a space",
-    LABEL_BEYOND: "label {word} is not below {K}, the number of labels in the first line, or that are supported",
+    LABEL_BEYOND: "label {word} is not below {K}, the number of labels in the first line; without it, the limit",
     NO_PAIR: "{word} is not a feature:value pair of a number from 0 and a finite decimal number",
-    FEATURE_BEYOND: "feature {word} is not below {D}, the number of features in the first line, or that are supported",
+    FEATURE_BEYOND: "feature {word} is not below {D}, the number of features in the first line; without it, the limit",
 }
 
 #: What ends a label, or an index.

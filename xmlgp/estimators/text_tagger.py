@@ -43,6 +43,13 @@ Documents: TypeAlias = "Iterable[str] | MatrixLike"
 LabelNames: TypeAlias = Iterable[Iterable[str]]
 
 
+def _documents(X: Documents) -> Documents:
+    """Return documents; SettingsError for one text, which would otherwise be the path of a file to read."""
+    if isinstance(X, str | os.PathLike):
+        raise SettingsError("X must be a list of texts, not one text; write it as [text]")
+    return X
+
+
 class TextTagger(BaseEstimator):
     """Labels of texts by their names, in the scikit-learn API.
 
@@ -102,7 +109,7 @@ class TextTagger(BaseEstimator):
         if not isinstance(classifier, Classifier):
             kind = type(classifier).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        points = Source(X, y, dense, analysis=self.vectorizer).read()
+        points = Source(_documents(X), y, dense, analysis=self.vectorizer).read()
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
@@ -211,7 +218,7 @@ class TextTagger(BaseEstimator):
         """Return the labels of documents by their probability, as `xmlgp.predict` does."""
         if self.vectorizer_ is None and is_matrix(X):
             check_feature_count(self, X.shape[1])
-        return predict(self.model_, Source(X, None, dense), k=k, threshold=threshold, output="probability")
+        return predict(self.model_, Source(_documents(X), None, dense), k=k, threshold=threshold, output="probability")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,6 @@ because factorisation is only a tenth of a training step.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from xmlgp.runtime.errors import NumericalError
 
@@ -88,6 +87,8 @@ def try_cholesky(matrix: NDArray[np.floating]) -> NDArray[np.floating] | None:
 
 def inverse_lower(factor: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return L⁻¹ of a lower triangular matrix L, M×M, whose elements above the diagonal are zero."""
+    from scipy.linalg import get_lapack_funcs
+
     (invert,) = get_lapack_funcs(("trtri",), (factor,))
     # LAPACK needs Fortran order, which the transpose of a C-ordered matrix has.
     transposed, _ = invert(factor.T)
@@ -102,6 +103,8 @@ def solve_with_factor(
 
     With noise ε ~ N(0, I) the result L⁻ᵀ (L⁻¹ b + ε) is a sample from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
     """
+    from scipy.linalg import solve_triangular
+
     whitened = solve_triangular(factor, b, lower=True, check_finite=False) + noise
     solution: NDArray[np.floating] = solve_triangular(factor, whitened, trans="T", lower=True, check_finite=False)
     return solution
