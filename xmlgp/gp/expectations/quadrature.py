@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import polynomial
+from xmlgp.linear_algebra.elementary import polynomial, softplus
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["DEFAULT_NODES", "LabelBlock", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
@@ -76,12 +76,17 @@ class Quadrature:
         self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
     ) -> NDArray[np.floating]:
         """Return E log(1 + e^f), elementwise."""
-        std = np.sqrt(np.maximum(np.asarray(variance, mean.dtype), 0))
-        total = np.zeros_like(mean)
-        for node, weight in zip(*nodes_and_weights(self.nodes, mean.dtype), strict=True):
-            f = mean + node * std
-            total += weight * (np.maximum(f, 0) + np.log1p(np.exp(-np.abs(f))))
-        return total
+        result = np.zeros(mean.shape, mean.dtype)
+        variance = np.broadcast_to(np.asarray(variance, mean.dtype), mean.shape)
+        flat = np.ravel(mean), np.ravel(variance), result.reshape(-1)
+        rule = nodes_and_weights(self.nodes, mean.dtype)
+
+        def fill(start: int, stop: int) -> None:
+            m, v, total = (array[start:stop] for array in flat)
+            _add_softplus(m, v, total, *rule)
+
+        parallel_for(fill, mean.size, GRAIN)
+        return result
 
     def gradients(
         self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float, for_step: bool = False
@@ -182,6 +187,29 @@ def _gradients(
 
     parallel_for(fill, mean.size, GRAIN)
     return results
+
+
+@compiled
+def _add_softplus(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    total: NDArray[np.floating],
+    nodes: NDArray[np.floating],
+    weights: NDArray[np.floating],
+) -> None:
+    """Add the expectations; NumPy takes five times as long, at every tenth step of training."""
+    real = mean.dtype.type
+    std = np.empty(CHUNK, mean.dtype)
+    for start in range(0, mean.size, CHUNK):
+        center = mean[start : start + CHUNK]
+        part = total[start : start + CHUNK]
+        for k in range(center.size):
+            std[k] = np.sqrt(max(variance[start + k], real(0)))
+        for j in range(nodes.size):
+            node = nodes[j]
+            weight = weights[j]
+            for k in range(center.size):
+                part[k] += weight * softplus(center[k] + node * std[k])
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,7 +15,8 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import COMMON_FLOAT, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.logistic import expit
-from xmlgp.models.mlgpf.label_weights.pattern import label_features, totals_by_label
+from xmlgp.models.mlgpf.label_weights.pattern import label_features
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
     "LABEL_WEIGHTS",
@@ -37,6 +38,9 @@ LABEL_WEIGHTS = ArrayGroup(
 
 #: Labels whose initial variances are computed at a time.
 LABELS = 1 << 12
+
+#: The `indptr` and `indices` of a csr_array.
+IndptrAndIndices: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 #: Initial prior variance τ.
 PRIOR_VARIANCE = 4.0
@@ -155,13 +159,15 @@ def hidden_label_weights(
     if weights is None:
         yield
         return
+    by_label = labels.T.tocsr()
     hidden = np.ones(len(weights.features), bool)
-    for first, block in totals_by_label(features, labels.T.tocsr()):
-        ends = weights.indptr[first : first + block.shape[0] + 1]
-        part = slice(ends[0], ends[-1])
-        starts = features.shape[1] * np.arange(block.shape[0])
-        seen = np.repeat(starts, np.diff(block.indptr)) + block.indices
-        hidden[part] = ~np.isin(np.repeat(starts, np.diff(ends)) + weights.features[part], seen)
+    patterns = (
+        (by_label.indptr, by_label.indices),
+        (features.indptr, features.indices),
+        (weights.indptr, weights.features),
+    )
+    width = features.shape[1]
+    parallel_for(lambda start, stop: _mark_seen(start, stop, *patterns, width, hidden), labels.shape[1], LABELS)
     kept = weights.mean[hidden], weights.log_variance[hidden]
     try:
         weights.mean[hidden] = 0
@@ -169,3 +175,28 @@ def hidden_label_weights(
         yield
     finally:
         weights.mean[hidden], weights.log_variance[hidden] = kept
+
+
+@compiled
+def _mark_seen(
+    start: int,
+    stop: int,
+    by_label: IndptrAndIndices,
+    features: IndptrAndIndices,
+    weights: IndptrAndIndices,
+    width: int,
+    hidden: NDArray[np.bool_],
+) -> None:
+    """Set `hidden` to False for the weights of some labels on features that a point of the label has.
+
+    NumPy's `isin` over sorted pairs takes two to three seconds more on a set of 170,000 points.
+    """
+    last_label = np.full(width, -1, np.int64)
+    for k in range(start, stop):
+        for e in range(by_label[0][k], by_label[0][k + 1]):
+            point = by_label[1][e]
+            for t in range(features[0][point], features[0][point + 1]):
+                last_label[features[1][t]] = k
+        for e in range(weights[0][k], weights[0][k + 1]):
+            if last_label[weights[1][e]] == k:
+                hidden[e] = False
