@@ -178,8 +178,8 @@ MUTANTS = [
         "predictive-series-sign",
         "In predictions, the second term of the series of log(1 + z) has the wrong sign.",
         "xmlgp/models/bmlpl/predictor.py",
-        "in (-2, 3)[:terms]",
-        "in (2, 3)[:terms]",
+        "in (-2, 3)[:more_terms]",
+        "in (2, 3)[:more_terms]",
         "tests/models/bmlpl/test_predictor.py",
     ),
     Mutant(
