@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -74,3 +75,15 @@ def test_another_array_raises_value_error(shape, dtype):
 def test_a_missing_file_raises_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         map_array(tmp_path / "missing.npy")
+
+
+def test_a_size_beyond_64_bits_raises_value_error_without_a_warning(tmp_path):
+    file = tmp_path / "array.npy"
+    with file.open("wb") as stream:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (2**32, 2**32)}
+        np.lib.format.write_array_header_1_0(stream, header)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(ValueError, match=r"not a \.npy file"):
+            map_array(file)
+    assert caught == []

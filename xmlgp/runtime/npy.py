@@ -43,7 +43,9 @@ def map_array(file: str | PathLike[str]) -> NDArray[Any]:
     Nothing that the header claims is allocated, and the mapping cannot go beyond the end of the file.
     """
     try:
-        return np.lib.format.open_memmap(file, mode="r")
+        # NumPy multiplies the sizes that the header claims.
+        with np.errstate(over="raise"):
+            return np.lib.format.open_memmap(file, mode="r")
     except (MemoryError, OSError):
         raise
     except Exception as error:  # whatever NumPy raises when it evaluates a damaged header
