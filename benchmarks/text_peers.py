@@ -40,7 +40,7 @@ def write_points(path, X, labels, K):
         for start, end, own in bounds:
             pairs = zip(X.indices[start:end].tolist(), X.data[start:end].tolist(), strict=True)
             words = "".join(f" {column}:{value:.6g}" for column, value in sorted(pairs))
-            stream.write(",".join(map(str, own)) + (words or " ") + "\n")
+            stream.write(",".join(map(str, own)) + words + "\n")
 
 
 def tag(folder, scores, sublinear):

@@ -99,6 +99,15 @@ def test_longer_decimal_is_written_if_the_shortest_is_misread(tmp_path):
     assert same(dataset, read_file(tmp_path / "x"))
 
 
+def test_lines_without_labels_or_features_are_those_that_other_tools_read(tmp_path):
+    X = np.array([[1, 0], [0, 0], [0, 2], [0, 0]], np.float32)
+    Y = np.array([[1, 0], [1, 1], [0, 0], [0, 0]], bool)
+    dataset = Dataset(Features(csr_array(X)), csr_array(Y))
+    write_dataset(tmp_path / "x", dataset)
+    assert (tmp_path / "x").read_bytes() == b"4 2 2\n0 0:1\n0,1\n 1:2\n\n"
+    assert same(dataset, read_file(tmp_path / "x"))
+
+
 def test_nonfinite_value_is_not_written(tmp_path):
     dataset = Dataset(Features(csr_array(np.array([[np.nan]], np.float32))), csr_array(np.ones((1, 1), bool)))
     with pytest.raises(XmlgpError, match="not finite"):
@@ -112,6 +121,7 @@ LEGAL = {
     "blank lines at the end": (b"2 9 9\n1 7:1\n\n\n \t\r\n  ", [({1}, {7: 1}), (set(), {})]),
     "neither labels nor features": (b"3 1 1\n\n \n\r\n", [(set(), {})] * 3),
     "labels only": (b"1 9 9\n4,2,7\n", [({2, 4, 7}, {})]),
+    "an empty line between points and at the end": (b"3 9 9\n\n4,2\n\n", [(set(), {}), ({2, 4}, {}), (set(), {})]),
     "features only": (b"1 9 9\n 4:2\n", [(set(), {4: 2})]),
     "unsorted features": (b"1 9 9\n1 7:1 3:2\n", [({1}, {3: 2, 7: 1})]),
     "trailing spaces": (b"2 9 9 \n1 7:1  \n1\t\n", [({1}, {7: 1}), ({1}, {})]),

@@ -4,9 +4,9 @@ The first line of a file is `N D K`: the number of points, features and labels. 
 below, and perhaps blank lines. No memory is allocated according to the first line, which may declare any number.
 
 A line is `label,label,... feature:value feature:value ...` in ASCII, separated by spaces or tabs; the line of a point
-without labels starts with a space or tab. Labels and features are nonnegative integers; values are decimals such as
-`1`, `.5`, `+1` and `-2.5e-3`. Labels and features may be in any order, but none may occur twice. A value that is zero
-as a float32 is not stored.
+without labels starts with a space or tab, or is empty. Labels and features are nonnegative integers; values are
+decimals such as `1`, `.5`, `+1` and `-2.5e-3`. Labels and features may be in any order, but none may occur twice. A
+value that is zero as a float32 is not stored.
 """
 
 import os
@@ -142,8 +142,8 @@ def _format_lines(block: Dataset) -> Iterator[str]:
     label_ends = block.labels.indptr.tolist()
     for row in range(block.N):
         row_labels = ",".join(labels[label_ends[row] : label_ends[row + 1]])
-        # Some readers skip empty lines, so a point without labels and features gets a space.
-        yield (row_labels + "".join(pairs[ends[row] : ends[row + 1]]) or " ") + "\n"
+        # Omikuji 0.5.2 refuses the lines ` `, `0 ` and `1:2`; it and napkinXC 0.7.2 read an empty one, `0` and ` 1:2`.
+        yield row_labels + "".join(pairs[ends[row] : ends[row + 1]]) + "\n"
 
 
 def _shortest_decimals(values: NDArray[np.floating]) -> list[str]:
