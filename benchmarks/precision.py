@@ -117,7 +117,7 @@ def make_folds(dataset, folds, count):
 
 
 def by_point(predicted, labels, weights):
-    """Return `MEASURES` in percent of the n points that have a label, n×5, with the same means as `ranking_statistics`.
+    """Return `MEASURES` in percent of the points, N×5, with the same means as `ranking_statistics`.
 
     `predicted` has the k ≤ 5 best labels of each point, best first, N×k; weights are inverse propensities, K. PSP@5 is
     a quotient of sums over points with a denominator that does not depend on the ranking. A point's value is its term
@@ -132,11 +132,11 @@ def by_point(predicted, labels, weights):
     # Descending weights within each point.
     best = np.lexsort((-weights[labels.indices], points))
     first = np.arange(labels.nnz) - np.repeat(labels.indptr[:-1], counts) < TOP
-    ideal_psp = weights[labels.indices[best[first]]].sum() / np.count_nonzero(counts)
+    ideal_psp = weights[labels.indices[best[first]]].sum() / N
     columns = [hits[:, :k].sum(axis=1) / k for k in (1, 3, 5)]
     columns.append((hits * weights[predicted]).sum(axis=1) / ideal_psp)
     columns.append(hits @ discounts[: hits.shape[1]] / ideal_dcg)
-    return 100 * np.stack(columns, axis=1)[counts > 0]
+    return 100 * np.stack(columns, axis=1)
 
 
 def compare(runs, baseline):

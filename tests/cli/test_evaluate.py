@@ -46,6 +46,7 @@ FILES = {
     "rows.txt": "4 2 3\n2 0:1\n0 0:1\n 0:1\n 0:1\n",
 }
 
+UNLABELLED = "1 test point has no labels and counts 0 in means over points"
 LISTED = "a.scores lists at most 3 labels per point; for larger k the others count as wrong"
 SIX = "a.scores lists 6 of 12 pairs of point and label; `xmlgp predict -k all` lists all"
 
@@ -56,9 +57,9 @@ ASSIGNED_TABLE = [
     "precision_macro  0.50000 [0.03519, 0.96481]",
     "recall_macro     0.75000 [0.03350, 0.99616]",
     "F1_macro         0.58333 [0.03895, 0.97974]",
-    "precision_point  0.58333 [0.03303, 0.98287]",
-    "recall_point     1.00000 [0.01224, 1.00000]",
-    "F1_point         0.73333 [0.06352, 0.99111]",
+    "precision_point  0.38889 [0.02105, 0.94958]",
+    "recall_point     0.66667 [0.02102, 0.99466]",
+    "F1_point         0.48889 [0.02298, 0.97494]",
 ]
 
 #: What commands print, and their notes.
@@ -66,16 +67,16 @@ PRINTED = {
     "a.scores test.txt": (
         [
             "                       @1                   @3                   @5",
-            "P     50.00 [0.08, 99.92]  50.00 [0.66, 99.34]  30.00 [0.55, 97.07]",
-            "nDCG  50.00 [0.08, 99.92]  77.53 [1.48, 99.87]  77.53 [1.48, 99.87]",
+            "P     33.33 [0.58, 97.72]  33.33 [1.64, 93.76]  20.00 [1.15, 84.28]",
+            "nDCG  33.33 [0.58, 97.72]  51.69 [2.20, 98.07]  51.69 [2.20, 98.07]",
         ],
         [LISTED],
     ),
     "a.scores test.txt -k 1 --train train.txt --calibration --auc": (
         [
             "                         @1",
-            "P       50.00 [0.08, 99.92]",
-            "nDCG    50.00 [0.08, 99.92]",
+            "P       33.33 [0.58, 97.72]",
+            "nDCG    33.33 [0.58, 97.72]",
             "PSP     42.10 [0.09, 99.84]",
             "PSnDCG  42.10 [0.09, 99.84]",
             "",
@@ -89,9 +90,9 @@ PRINTED = {
     ),
     "a.scores test.txt -k 2 --train train.txt --propensity 0.5 0.4": (
         [
-            "                          @2",
-            "P       50.00 [0.61, 99.39]",
-            "nDCG    62.20 [45.57, 76.39]",
+            "                         @2",
+            "P       33.33 [1.98, 92.52]",
+            "nDCG    41.47 [2.19, 95.73]",
             "PSP     56.76 [0.23, 99.87]",
             "PSnDCG  50.94 [2.07, 98.08]",
         ],
@@ -135,8 +136,9 @@ def run(*arguments, stdin=None):
 def test_each_kind_of_measures_has_a_table_and_notes(arguments):
     table, notes = PRINTED[arguments]
     result = run(*arguments.split())
-    points = "5 test points" if "one." in arguments else "2 test points with labels"
-    notes = [*notes, f"[low, high] are 95 % intervals over {points}; fewer than 50 are too few to judge by"]
+    binary = "one." in arguments
+    points = f"[low, high] are 95 % intervals over {5 if binary else 3} test points; "
+    notes = [*([] if binary else [UNLABELLED]), *notes, f"{points}fewer than 50 are too few to judge by"]
     assert (result.stdout.splitlines(), result.stderr.splitlines()) == (table, notes)
     quiet = run(*arguments.split(), "-q")
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")
@@ -148,11 +150,11 @@ def test_json():
     intervals = found.pop("intervals")
     names = ["P", "nDCG", "PSP", "PSnDCG", "recall", "coverage", "macro-precision", "macro-recall", "macro-F1"]
     assert list(found) == [f"{name}@{k}" for name in names for k in (1, 3, 5)]
-    # Labels 0, 1 and 3 are true of a point; 0 is the first label of its point.
-    assert [found[name] for name in ("P@5", "recall@1")] == [30, 25]
-    assert [found[f"{name}@1"] for name in ("coverage", "macro-F1")] == pytest.approx([100 / 3] * 2)
+    # Labels 0, 1 and 3 are true of a point; 0 is the first label of its point, and of the one without labels.
+    assert [found[name] for name in ("P@5", "recall@1")] == pytest.approx([20, 100 / 6])
+    assert [found[f"{name}@1"] for name in ("coverage", "macro-F1")] == pytest.approx([100 / 3, 100 * (2 / 3) / 3])
     assert {name: entry["value"] for name, entry in intervals.items()} == found
-    assert intervals["P@5"]["interval"] == pytest.approx([0.55, 97.07], abs=0.005)
+    assert intervals["P@5"]["interval"] == pytest.approx([1.15, 84.28], abs=0.005)
 
 
 def test_one_point_has_an_interval_without_a_bound_in_json(tmp_path):
@@ -172,10 +174,10 @@ def test_a_table_that_is_too_wide_has_a_measure_in_each_row(monkeypatch):
 
 def test_labels_are_matched_by_name_and_points_by_identifier():
     result = run("p.jsonl", "new.csv", "-k", "1,2")
-    # Of x, y and 4, which have labels, the first is right for x, and the second for y.
+    # The first label is right for x, and the second for y; 1 has no labels.
     expected = [
-        "P     33.33 [0.55, 97.83]  33.33 [2.04, 92.32]",
-        f"nDCG  33.33 [0.55, 97.83]  {(61.315 + 63.093) / 3:.2f} [2.26, 95.60]",
+        "P     25.00 [0.88, 92.59]  25.00 [2.35, 82.21]",
+        f"nDCG  25.00 [0.88, 92.59]  {(61.315 + 63.093) / 4:.2f} [2.73, 87.90]",
     ]
     assert result.stdout.splitlines()[1:] == expected
     note = "p.jsonl never lists 1 label of new.csv (2 of 4 true labels), which count as missed"
@@ -184,12 +186,12 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
     assert by_name.stderr.splitlines()[:2] == [note, "1 of these is unknown to the model or the training data"]
     by_number = run("numbers.scores", "new.csv", "-k", "1,2", "--train", "train.csv")
     assert (by_number.exit_code, by_number.stdout) == (0, by_name.stdout)
-    # Rows do not have the label, so the last point has none.
+    # Rows do not have the label, so the last two points have none.
     rows = run("numbers.scores", "rows.txt", "-k", "1,2", "--train", "train.csv", "--json")
-    assert json.loads(rows.stdout)["P@2"] == 50
+    assert json.loads(rows.stdout)["P@2"] == 25
     found = json.loads(run("names.jsonl", "new.csv", "--train", "train.csv", "--json").stdout)
-    # F1 of red and blue is 2/3, and that of the unknown label is 0.
-    assert [found[name] for name in ("precision_micro", "recall_micro", "recall_point")] == [0.5, 0.5, 0.5]
+    # F1 of red and blue is 2/3, and that of the unknown label is 0. One of the four points has no labels.
+    assert [found[name] for name in ("precision_micro", "recall_micro", "recall_point")] == [0.5, 0.5, 0.375]
     assert found["F1_macro"] == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
 
 
@@ -223,7 +225,7 @@ def test_points_have_equal_identifiers_or_the_same_order(tmp_path, ids, true, no
 def test_a_table_lacks_points_without_labels(tmp_path):
     (tmp_path / "p.csv").write_text("id,label\ny,blue\nx,red\n")
     result = run("p.csv", "new.csv", "--json")
-    assert result.stderr.splitlines()[0] == "p.csv has no labels of 2 of 4 points, such as '1'"
+    assert result.stderr.splitlines()[0] == "p.csv lists no labels of 2 of 4 points, such as '1'"
     assert json.loads(result.stdout)["precision_micro"] == 1
 
 

@@ -31,6 +31,7 @@ from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import Statistic, values
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.errors import SettingsError, UsageError
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate", "rank_labels"]
@@ -56,7 +57,7 @@ class Evaluation:
     statistics : dict of str to Statistic
         The measures as functions of sums over points, from which intervals and differences are computed.
     points : int
-        The number of points that count: all points of binary data, otherwise those with a true label.
+        The number of points.
     """
 
     kind: str
@@ -171,8 +172,8 @@ def compare(
         names = f"{title_of(a, 'A')} and {title_of(b, 'B')}"
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
     if first.points < 2:
-        raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
-    reporter.note(about_intervals(first.points, first.kind != "binary"))
+        raise SettingsError("there is only one point, which shows no difference beyond chance")
+    reporter.note(about_intervals(first.points))
     return Comparison(first.kind, differences(first.statistics, second.statistics))
 
 
@@ -191,7 +192,7 @@ def rank_labels(
         statistics |= auc_statistics(scores, labels)
     if "calibration" in measures:
         statistics |= calibration_statistics(scores, labels) | top_calibration_statistics(scores, labels, ks)
-    return Evaluation("ranking", statistics, int(np.count_nonzero(np.diff(labels.indptr))))
+    return Evaluation("ranking", statistics, labels.shape[0])
 
 
 class _Options(NamedTuple):
@@ -231,10 +232,13 @@ def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: 
     longest = int(np.diff(scores.indptr).max(initial=0))
     if not longest:
         note(f"{name} lists no labels")
+    unlabelled = scores.N - np.count_nonzero(np.diff(labels.indptr))
+    if unlabelled and scores.K > 1:
+        points = counted(unlabelled, "test point has no labels and counts", "test points have no labels and count")
+        note(f"{points} 0 in means over points")
     if scores.assigned or "assigned" in options.measures:
         _note_unused(options, ("auc", "calibration", "macro"), "assigned labels", note)
-        labelled = int(np.count_nonzero(np.diff(labels.indptr)))
-        return Evaluation("assignment", assignment_statistics(scores.matrix, labels), labelled)
+        return Evaluation("assignment", assignment_statistics(scores.matrix, labels), scores.N)
     if "calibration" in options.measures:
         _check_probabilities(scores, name)
     if scores.K == 1:

@@ -199,7 +199,7 @@ def _in_order(name: str, listed: NamedScores, data: str, true: LabelledPoints, n
     if missing and listed.complete:
         raise SettingsError(f"{data} has the point {excerpt(missing[0])}, which {name} has not")
     if missing:
-        note(f"{name} has no labels of {len(missing)} of {N} points, such as {excerpt(missing[0])}")
+        note(f"{name} lists no labels of {len(missing)} of {N} points, such as {excerpt(missing[0])}")
     # One more point, at the end, has no scores.
     rows = [places.get(identifier, -1) for identifier in wanted]
     counts = np.append(np.diff(listed.scores.indptr), 0)[rows]

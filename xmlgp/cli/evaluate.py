@@ -113,7 +113,7 @@ def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: Optio
         }
         click.echo(json.dumps(result.measures | {"intervals": facts}))
     else:
-        options["reporter"].note(about_intervals(result.points, result.kind != "binary"))
+        options["reporter"].note(about_intervals(result.points))
         click.echo(_measures_table(result, options["ks"]))
 
 

@@ -23,11 +23,11 @@ def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, S
     - `micro`: TP, A and Y are over all pairs of point and label;
     - `macro`: the mean over labels, with TP, A and Y over the points. Labels that no point has and that none is
       assigned are left out;
-    - `point`: the mean over points, with TP, A and Y over the labels. Points without true labels are left out, as in
+    - `point`: the mean over points, with TP, A and Y over the labels. So a point without true labels counts 0, as in
       `ranking_statistics`.
 
-    On the remaining labels or points, scikit-learn has the same values with its averages `micro`, `macro` and
-    `samples`.
+    On the remaining labels, scikit-learn has the same values with its averages `micro`, `macro` and `samples`, where
+    `zero_division` is 0.
 
     Every stored element of `assigned`, a csr_array, N×K, is an assigned label, whatever its value, at most one per
     point and label; the true labels are a csr_array of bool, N×K. The result has `precision_micro`, `recall_micro`,
@@ -45,9 +45,8 @@ def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, S
         for mean, sums in (("micro", by_point), ("macro", by_label))
         for measure in _MEASURES
     }
-    labelled = by_point[:, 2] > 0
     for measure in _MEASURES:
-        statistics[f"{measure}_point"] = ratio(share_of(measure, *by_point.T) * labelled, labelled, 1.0, 1.0)
+        statistics[f"{measure}_point"] = ratio(share_of(measure, *by_point.T), np.ones(len(by_point)), 1.0, 1.0)
     return statistics
 
 

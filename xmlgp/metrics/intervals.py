@@ -92,11 +92,10 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
     return {name: _interval(statistics[name], values) for name, values in zip(names, drawn, strict=True)}
 
 
-def about_intervals(count: int, with_labels: bool) -> str:
-    """Return a note on intervals over so many points; `with_labels` if those without labels are left out."""
+def about_intervals(count: int) -> str:
+    """Return a note on intervals over so many points."""
     few = f"; fewer than {FEW_POINTS} are too few to judge by" if count < FEW_POINTS else ""
-    which = " with labels" if with_labels else ""
-    return f"[low, high] are 95 % intervals over {counted(count, 'test point')}{which}{few}"
+    return f"[low, high] are 95 % intervals over {counted(count, 'test point')}{few}"
 
 
 def differences(a: Mapping[str, Statistic], b: Mapping[str, Statistic], seed: int = 0) -> dict[str, Difference]:

@@ -26,9 +26,9 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     """Return measures of how well scores find all labels, as statistics of the points, with values in percent.
 
     Of a label l, Y is the number of points that have it, A of those that list it among their first k labels, and TP of
-    those for which both is so. Points without labels are left out. These are means:
+    those for which both is so. These are means:
 
-    - recall@k over points: the share of the true labels that are among the first k,
+    - recall@k over points: the share of the true labels that are among the first k, or 0 if a point has none,
     - coverage@k over labels: 1 if TP > 0, otherwise 0,
     - macro-precision@k over labels: TP / A, or 0 if A is 0,
     - macro-recall@k over labels: TP / Y,
@@ -41,8 +41,6 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     """
     check_labelled(scores, labels)
     top = top_entries(scores, max(ks))
-    top.data = np.repeat(np.diff(labels.indptr) > 0, np.diff(top.indptr)).astype(float)
-    top.eliminate_zeros()
     top, true = without_unused_labels(top, labels)
     ranks = ranks_of(top)
     label_counts = np.diff(true.indptr)
@@ -52,7 +50,7 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
         first = csr_array(((ranks < k).astype(float), top.indices, top.indptr), top.shape, copy=True)
         first.eliminate_zeros()
         hits = first * true
-        statistics[f"recall@{k}"] = ratio(hits.sum(axis=1) / np.maximum(label_counts, 1), label_counts > 0)
+        statistics[f"recall@{k}"] = ratio(hits.sum(axis=1) / np.maximum(label_counts, 1), np.ones(len(label_counts)))
         blocks += [hits, first]
     # A label without a hit adds 0 to each mean, so only those with one need their own sums.
     present = np.flatnonzero(true.sum(axis=0))

@@ -50,7 +50,7 @@ def ranking_statistics(
 
     The labels of a point are ranked by descending score. hit_l is 1 if the l-th label is true, otherwise 0; p_l is the
     propensity of the l-th label; n is the number of true labels of the point. All measures are in percent. These are
-    averaged over the points that have a true label:
+    averaged over all points, of which those without a true label count 0:
 
     - P@k = 1/k Σ_{l≤k} hit_l,
     - nDCG@k = Σ_{l≤k} hit_l / log2(l + 1) divided by Σ_{l≤min(k,n)} 1 / log2(l + 1).
@@ -72,7 +72,6 @@ def ranking_statistics(
     check_labelled(scores, labels)
     N = labels.shape[0]
     label_counts = labels.sum(axis=1)
-    labelled = label_counts > 0
     # Ranks beyond the longest ranking are empty, so a huge k needs no more memory.
     longest = int(max(np.diff(scores.indptr).max(), label_counts.max()))
     depth_of = {k: min(k, longest) for k in ks}
@@ -84,10 +83,10 @@ def ranking_statistics(
     ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
     statistics = {}
     for k, depth in depth_of.items():
-        statistics[f"P@{k}"] = ratio(hits.sums(ones[hits.ranks], depth, N), k * labelled)
+        statistics[f"P@{k}"] = ratio(hits.sums(ones[hits.ranks], depth, N), np.full(N, k))
     for k, depth in depth_of.items():
         gains = discounts[hits.ranks] / ideal_dcg[np.minimum(label_counts[hits.points], depth)]
-        statistics[f"nDCG@{k}"] = ratio(hits.sums(gains, depth, N), labelled)
+        statistics[f"nDCG@{k}"] = ratio(hits.sums(gains, depth, N), np.ones(N))
     if propensities is None:
         return statistics
 
