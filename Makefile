@@ -17,7 +17,7 @@ EXPERIMENTS = table2 table2-diagonal table3 table4 table5 figure1 figure2 \
 PAPERS = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs papers binary-sets mutants findings clean $(EXPERIMENTS)
+.PHONY: help demo test lint format docs peers papers binary-sets mutants findings clean $(EXPERIMENTS)
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,16 @@ format: $(VENV)/installed-lint ## put the code into the house's style
 docs: $(VENV)/installed-docs ## build the documentation into build/docs; warnings are errors
 	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo build/docs/index.html
+
+# PECOS needs PyTorch and more for its transformers only, which no benchmark measures.
+build/peers/installed: benchmarks/peers.txt
+	@echo "Installing the other tools into build/peers, which may take some minutes"
+	@$(PYTHON) -m venv --clear build/peers
+	@build/peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers.txt
+	@build/peers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps libpecos==1.2.8
+	@touch $@
+
+peers: build/peers/installed ## install other tools that benchmarks measure, into build/peers; needs Python 3.10 to 3.12
 
 papers: $(VENV)/installed-papers ## the papers' tables and figures, on the sets in data/, hours; each also by its name, such as table2
 	$(PAPERS) all

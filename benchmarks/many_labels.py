@@ -2,7 +2,7 @@
 
     python -m benchmarks many_labels [DATA ...] [--shape NAME ...] [--generate N D K] [--features 70] [--labels 5]
         [--own 0.3] [--share 1] [--recipe NAME] [--options TEXT] [--peers NAME,...] [--generated-peers NAME,...]
-        [--repeats 3] [--folder FOLDER] [--json FILE]
+        [--repeats 3] [--folder FOLDER] [--scores FOLDER] [--json FILE]
 
 DATA is a folder with train.txt and test.txt; another one is skipped with a message. --shape and --generate add data
 sets by benchmarks/generate.py. --share reduces their numbers of points and labels to that share, and the number of
@@ -16,7 +16,9 @@ are three Markdown tables:
 1. Seconds of training, and their ratio to omikuji's: for xmlgp the whole commands, for omikuji training from a text
    file, for the others training from arrays. Memory is the largest resident set of the process, with the data.
    `xmlgp evaluate` measures the top five labels of all of them, in percent. Points per second are those of finding
-   these labels for points in memory, with xmlgp by its default output; the best of the repeats counts.
+   these labels for points in memory, with xmlgp by its default output; the best of the repeats counts. --scores keeps
+   the labels, in a folder for each data set: `xmlgp evaluate A.scores B.scores DATA --train DATA --macro` prints the
+   differences of two tools.
 2. The commands one by one.
 3. Where the time of training goes. Reading and preprocessing are repeated in a process of their own for this table. The
    rest is loading the program, starting values and writing the model.
@@ -93,10 +95,10 @@ def time_preparation(data, settings):
 # ---- Measurements
 
 
-def measure(task, folder, recipe, options, repeats):
-    """Return the numbers of xmlgp and the peers on a data set; files are written to a folder."""
-    model, scores, weighted = folder / "model", folder / "scores", folder / "weighted"
-    scores.mkdir()
+def measure(task, folder, scores, recipe, options, repeats):
+    """Return the numbers of xmlgp and the peers on a data set; files are written to a folder, scores to another one."""
+    model, weighted = folder / "model", folder / "weighted"
+    scores.mkdir(parents=True, exist_ok=True)
     measured = {}
     if task.peers:
         harness.in_fresh_process(write_weighted, task.data, weighted)
@@ -209,10 +211,11 @@ _counts = click.IntRange(1)
 @harness.peers_option("--generated-peers", "generated_names", ["omikuji"], "Peers to measure on generated data.")
 @click.option("--repeats", default=3, show_default=True, help="Number of predictions; the fastest counts.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="For generated data.")
+@click.option("--scores", type=click.Path(file_okay=False, path_type=Path), help="Keep the scores files here.")
 @harness.json_option
 def main(
     folders, names, sizes, features, labels, own, share, recipe, options, peer_names, generated_names,
-    repeats, folder, as_json,
+    repeats, folder, scores, as_json,
 ):  # fmt: skip
     shapes = {name: generate.SHAPES[name] for name in names}
     if sizes:
@@ -224,8 +227,8 @@ def main(
         tasks += generated_tasks(shapes, share, folder or Path(temporary), generated_names)
         for task in tasks:
             with tempfile.TemporaryDirectory() as files:
-                arguments = recipe, shlex.split(options), repeats
-                results[task.name] = measure(task, Path(files), *arguments)
+                kept = (scores or Path(files, "scores")) / task.name
+                results[task.name] = measure(task, Path(files), kept, recipe, shlex.split(options), repeats)
             report(task.name, command, results[task.name])
     harness.write_json(as_json, results)
 

@@ -7,22 +7,21 @@ DATA is a folder with train.jsonl and test.jsonl, as `python -m benchmarks packa
 skipped with a message. Runs `xmlgp vectorize`, `xmlgp train` and `xmlgp predict` on text, with an empty cache, the
 options of each --variant for `vectorize`, and --options for `train`. The peers are `tfidf`, scikit-learn's
 TfidfVectorizer and omikuji, `tfidf-sublinear`, the same with sublinear_tf=True, both with their defaults otherwise, and
-`fasttext`, whose package is fasttext-wheel. All use all cores. `xmlgp evaluate` measures all, in percent and ECE@5 from
-0 to 1. With --held-out the measures are of a quarter of the training documents, on which nothing is trained, and the
-test documents are not read: to choose among variants.
+`fasttext`; `make peers` installs them. All use all cores, fastText ten threads. `xmlgp evaluate` measures all, in
+percent and ECE@5 from 0 to 1. With --held-out the measures are of a quarter of the training documents, on which nothing
+is trained, and the test documents are not read: to choose among variants.
 """
 
 import json
 import os
 import random
 import shlex
-import sys
 import tempfile
 from pathlib import Path
 
 import click
 
-from benchmarks import harness
+from benchmarks import harness, peers
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "nDCG@5", "ECE@5")
 
@@ -71,19 +70,19 @@ def evaluate(scores, data, environment):
 def run_peer(name, corpus, folder, data, environment):
     """Return the numbers of a peer; `data` has the true labels as rows of numbers."""
     scores, steps = folder / f"{name}.scores", folder / f"{name}.json"
-    script = [sys.executable, "-m", "benchmarks.text_peers", corpus, scores, "--times", steps, *PEERS[name]]
+    script = [peers.interpreter(), "-m", "benchmarks.text_peers", corpus, scores, "--times", steps, *PEERS[name]]
     usage = harness.usage_of(*script, env=environment)._asdict()
     return {"steps": json.loads(steps.read_text())} | usage | evaluate(scores, data, environment)
 
 
-def compare_tagging(corpus, folder, variants, options, peers):
+def compare_tagging(corpus, folder, variants, options, names):
     """Return the numbers of xmlgp by variant, and of the peers."""
     environment, results = os.environ | {"XMLGP_CACHE_DIR": str(folder / "cache")}, {}
     for place, variant in enumerate(variants):
         own = folder / str(place)
         own.mkdir()
         results[f"xmlgp {variant}".strip()] = run_xmlgp(corpus, own, shlex.split(variant), options, environment)
-    for name in peers:
+    for name in names:
         results[name] = run_peer(name, corpus, folder, folder / "0" / "data", environment)
     return results
 
@@ -116,9 +115,9 @@ def report_tagging(results, documents):
 @click.option("--variant", "variants", multiple=True, default=[""], metavar="OPTIONS", help="Options of `vectorize`.")
 @click.option("--options", default="", metavar="OPTIONS", help="Options of `train`.")
 @click.option("--held-out", is_flag=True, help="Measure on training documents that are held out.")
-@click.option("--peer", "peers", multiple=True, type=click.Choice(list(PEERS)), help="A peer to measure.")
+@click.option("--peer", "names", multiple=True, type=click.Choice(list(PEERS)), help="A peer to measure.")
 @harness.json_option
-def main(data, variants, options, held_out, peers, as_json):
+def main(data, variants, options, held_out, names, as_json):
     if not harness.has_data(data, ("train.jsonl", "test.jsonl")):
         return
     with tempfile.TemporaryDirectory() as temporary:
@@ -126,7 +125,7 @@ def main(data, variants, options, held_out, peers, as_json):
         if held_out:
             hold_out(data, folder)
         source = folder if held_out else data
-        results = compare_tagging(source, folder, variants, shlex.split(options), peers)
+        results = compare_tagging(source, folder, variants, shlex.split(options), names)
     report_tagging(results, "held-out training documents" if held_out else "test documents")
     harness.write_json(as_json, results)
 

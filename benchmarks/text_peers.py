@@ -8,18 +8,25 @@ each step as JSON to the file of --times. Omikuji trains from a file only, so on
 have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. --fasttext instead trains fastText on the
 same words, with one logistic regression a label (`ova`), pairs of words, 25 epochs and a rate of 0.5, the best of those
 tried.
+
+This runs in the environment of `make peers`, with NumPy 1: under NumPy 2, fasttext-wheel 0.9.2 gives all labels of a
+point the probability of the first, without an error. fastText has ten threads on any machine: each draws the starting
+values of a tenth of the vectors, and with fewer, those of the other tenths start at zero.
 """
 
 import argparse
 import functools
 import json
-import os
 import re
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from benchmarks.peers import TOP, Omikuji, silence, write_scores
+
+#: Threads of fastText.
+THREADS = 10
 
 #: What the seconds are of.
 STEPS = ("vectorize", "write", "train", "predict")
@@ -71,6 +78,13 @@ def tag(folder, scores, sublinear):
     return {step: end - start for step, start, end in zip(STEPS, times[:-1], times[1:], strict=True)}
 
 
+def require_differences(rows):
+    """Exit if the labels of each point have equal scores."""
+    several = [row for row in rows if len(row) > 1]
+    if several and all(len({score for _, score in row}) == 1 for row in several):
+        sys.exit("all labels of each point have one probability, as fastText's have under NumPy 2: type `make peers`")
+
+
 def tag_by_fasttext(folder, scores):
     """Do the same with fastText."""
     import fasttext
@@ -87,13 +101,15 @@ def tag_by_fasttext(folder, scores):
             for text, row in zip(texts, names, strict=True):
                 print(*(f"__label__{known[name]}" for name in row), words(text), file=stream)
         times.append(time.perf_counter())
-        settings = {"loss": "ova", "lr": 0.5, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "thread": os.cpu_count()}
+        settings = {"loss": "ova", "lr": 0.5, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "thread": THREADS}
         model = fasttext.train_supervised(str(file), verbose=0, **settings)
     times.append(time.perf_counter())
     labels, values = model.predict([words(text) for text in read_corpus(folder / "test.jsonl")[0]], k=TOP)
-    rows = (zip((int(label[9:]) for label in row), own, strict=True) for row, own in zip(labels, values, strict=True))
+    pairs = (zip(row, own, strict=True) for row, own in zip(labels, values, strict=True))
     # Its probabilities are up to 1.00001.
-    write_scores(scores, [[(label, min(float(p), 1.0)) for label, p in row] for row in rows], len(known))
+    rows = [[(int(label[9:]), min(float(p), 1.0)) for label, p in row] for row in pairs]
+    require_differences(rows)
+    write_scores(scores, rows, len(known))
     times.append(time.perf_counter())
     return {step: end - start for step, start, end in zip(STEPS[1:], times[:-1], times[1:], strict=True)}
 
