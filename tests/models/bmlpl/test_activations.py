@@ -1,4 +1,4 @@
-"""Activations and Pólya–Gamma means against scipy.stats, the package polyagamma and plain formulas."""
+"""Activations and Pólya–Gamma means against scipy.stats and plain formulas."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Gibbs sampling by Geweke's test: with labels drawn anew before each sweep, parameters keep their prior."""
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +10,6 @@ from xmlgp.models.bmlpl import gibbs as module
 from xmlgp.models.bmlpl.counts import Positives
 from xmlgp.models.bmlpl.gibbs import is_kept
 from xmlgp.models.bmlpl.parameters import update_precisions
-from xmlgp.runtime.errors import SettingsError
 
 N = 4
 D = 2
@@ -147,9 +144,3 @@ def test_precisions_are_updated_only_with_learn_precision():
     np.testing.assert_allclose(gibbs.precisions[:-1], expected)
     gibbs, _ = sample(3)
     assert np.ptp(gibbs.precisions[:-1]) == 0
-
-
-def test_without_polyagamma_the_message_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "polyagamma", None)
-    with pytest.raises(SettingsError, match=r"^inference gibbs needs polyagamma: pip install 'xmlgp\[gibbs\]'$"):
-        sample(1)

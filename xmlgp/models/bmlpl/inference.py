@@ -110,16 +110,10 @@ class BMLPLInference(Inference):
         return (
             log_likelihood
             + log_prior_of_activations
-            + self._log_prior_of_weights()
+            + least_squares.log_prior(self.weights, self.precisions)
             + log_prior_of_topics
-            + self._log_prior_of_shapes()
+            - parameters.SHAPE_RATE * float(self.shapes.sum())
         )
-
-    def _log_prior_of_weights(self) -> float:
-        return least_squares.log_prior(self.weights, self.precisions)
-
-    def _log_prior_of_shapes(self) -> float:
-        return -parameters.SHAPE_RATE * float(self.shapes.sum())
 
     def _model(
         self,
@@ -170,11 +164,13 @@ class EM(BMLPLInference):
         """Make one iteration; return the log posterior, given the shapes and precisions before it."""
         self._set_tangent(epoch)
         self._update_weights()
-        topics = self._topics()
+        concentration = self._settings.concentration
+        topics = parameters.update_topics(self._label_counts, concentration)
         m = self._counts
         activated = expected_activations(m, self._system.log_odds, self.shapes, self.activations)
         _, self._label_counts, log_likelihood = expected_counts(self._positives, topics, self.activations, m)
-        value = self._log_posterior(log_likelihood, activated.log_prior, self._log_prior_of_topics(topics))
+        log_prior_of_topics = parameters.log_prior_of_topics(topics, concentration)
+        value = self._log_posterior(log_likelihood, activated.log_prior, log_prior_of_topics)
         if epoch >= self._warm_up:
             most = math.inf if epoch == self._warm_up else SHAPE_RATIO
             updated = parameters.update_shapes(self.shapes, activated)
@@ -195,13 +191,6 @@ class EM(BMLPLInference):
     def _update_weights(self) -> None:
         """Make the M-step of the weights, and set the log odds of the system."""
         least_squares.cg_solve(self._system, self.weights, self._cg_steps)
-
-    def _topics(self) -> NDArray[np.floating]:
-        """Return V, which overwrites the counts of labels."""
-        return parameters.update_topics(self._label_counts, self._settings.concentration)
-
-    def _log_prior_of_topics(self, topics: NDArray[np.floating]) -> float:
-        return parameters.log_prior_of_topics(topics, self._settings.concentration)
 
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""

@@ -34,7 +34,7 @@ INFERENCES = {
     ),
     "gibbs": InferenceMethod(
         "xmlgp.models.bmlpl.gibbs:Gibbs",
-        "Gibbs sampling; minutes to hours; needs pip install 'xmlgp[gibbs]'",
+        "Gibbs sampling; minutes to hours",
         iterations=200,
         settings=("burn_in", "thinning"),
     ),
