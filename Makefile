@@ -17,7 +17,7 @@ EXPERIMENTS = table2 table2-diagonal table3 table4 table5 figure1 figure2 \
 PAPERS = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs peers papers binary-sets mutants findings clean $(EXPERIMENTS)
+.PHONY: help demo test lint format docs peers papers binary-sets mutants interchange findings clean $(EXPERIMENTS)
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ docs: $(VENV)/installed-docs ## build the documentation into build/docs; warning
 	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo build/docs/index.html
 
-# PECOS needs PyTorch and more for its transformers only, which no benchmark measures.
+# PECOS needs PyTorch and more for its transformers only, which nothing here calls.
 build/peers/installed: benchmarks/peers.txt
 	@echo "Installing the other tools into build/peers, which may take some minutes"
 	@$(PYTHON) -m venv --clear build/peers
@@ -75,7 +75,7 @@ build/peers/installed: benchmarks/peers.txt
 	@build/peers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps libpecos==1.2.8
 	@touch $@
 
-peers: build/peers/installed ## install other tools that benchmarks measure, into build/peers; needs Python 3.10 to 3.12
+peers: build/peers/installed ## install other tools that benchmarks measure, into build/peers; needs Python 3.11 or 3.12
 
 papers: $(VENV)/installed-papers ## the papers' tables and figures, on the sets in data/, hours; each also by its name, such as table2
 	$(PAPERS) all
@@ -89,6 +89,9 @@ binary-sets: $(VENV)/installed-papers ## the sets with two classes, of their pub
 
 mutants: $(VENV)/installed-test ## put each of 40 mistakes into a copy of the code and see that a test fails
 	$(VENV)/bin/python tests/mutants.py
+
+interchange: $(VENV)/installed-test build/peers/installed ## exchange files and scores with other tools, which it installs as `make peers` does
+	$(VENV)/bin/python -m pytest tests/interchange --tools build/peers/bin/python
 
 findings: $(VENV)/bin/python ## repeat what other packages do wrong; needs the package index
 	set -e; for script in findings/*.sh; do PYTHON=$(abspath $(VENV)/bin/python) bash $$script; done

@@ -1,0 +1,1 @@
+"""Files and scores that go between xmlgp and other tools, for `make interchange`."""
