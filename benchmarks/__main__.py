@@ -15,7 +15,8 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
         sys.exit(f"usage: python -m benchmarks NAME ...\nNAME is one of {', '.join(NAMES)}; each has --help.")
     sys.argv[:2] = [f"python -m benchmarks {sys.argv[1]}"]
-    runpy.run_module(f"benchmarks.{sys.argv[0].split()[-1]}", run_name="__main__")
+    # With `alter_sys`, processes that the measurement starts find its functions.
+    runpy.run_module(f"benchmarks.{sys.argv[0].split()[-1]}", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

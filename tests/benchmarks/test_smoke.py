@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -75,6 +76,15 @@ def test_each_benchmark_has_a_name(monkeypatch):
     monkeypatch.setattr("sys.argv", ["benchmarks", "none"])
     with pytest.raises(SystemExit, match="NAME is one of cluster"):
         dispatcher.main()
+
+
+def test_processes_that_a_benchmark_starts_find_its_functions(monkeypatch):
+    found = []
+    monkeypatch.setattr(harness, "has_data", lambda folder: found.append(hasattr(sys.modules["__main__"], "measure")))
+    monkeypatch.setattr("sys.argv", ["benchmarks", "many_labels", "DATA"])
+    with pytest.raises(SystemExit, match="0"):
+        dispatcher.main()
+    assert found == [True]
 
 
 def test_data_sets_of_packages_can_be_read(tmp_path):
