@@ -28,6 +28,11 @@ XML = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:
 """
 TSV = "\ufeff<http://ex.org/1>\tcats\t599.75\n\nhttp://ex.org/2\tbig\u00a0 dogs\n<http://ex.org/3>\tnoise\r\n<u:old>\t\n<u:x>\n"
 
+PREFIXES = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+"""
+
+NOTATIONS = {"a.ttl": {"4": "http://ex.org/4"}}
 LABELS = {"http://ex.org/1": "cats", "http://ex.org/2": "big dogs", "http://ex.org/3": "noise"}
 
 
@@ -40,7 +45,7 @@ def test_all_formats_have_the_same_concepts(tmp_path, name, content):
     for path in tmp_path / name, tmp_path / f"{name}.gz":
         found = read_vocabulary(path)
         assert found.labels == LABELS
-        assert found.uris == {label: uri for uri, label in LABELS.items()}
+        assert found.uris == {label: uri for uri, label in LABELS.items()} | NOTATIONS.get(name, {})
         assert found.language == ("" if content is TSV else "en")
     if content is not TSV:
         assert read_vocabulary(tmp_path / name, "fi").labels == {"http://ex.org/1": "kissat"}
@@ -76,6 +81,71 @@ def test_a_label_of_several_concepts_is_that_of_none(tmp_path):
     found = name_labels(Names(["bank", "u:1", "u:3"]), read_vocabulary(tmp_path / "a"))
     assert found.uris == ["", "u:1", "u:3"]
     assert found.preferred == ["bank", "bank", "u:1"]
+
+
+@pytest.mark.parametrize(
+    ("notations", "labels", "without"),
+    [
+        (['"004"', '"78"', '"QA 76.9"'], ["004", "78", "QA 76.9"], []),
+        (["004", "78"], ["004", "78"], ["004"]),
+        (["4.0", "4.10", "-4.5"], ["4.0", "4.10", "-4.5"], []),
+        (["1e3", '"2e3"'], ["1e3", "2e3"], ["1e3"]),
+        (["true", "false"], ["true", "false"], []),
+        (['"2020-01-05"^^xsd:date', '"2021-01-05Z"^^xsd:date'], ["2020-01-05", "2021-01-05Z"], ["2021-01-05Z"]),
+        (['"007"^^xsd:integer', '"008"^^xsd:string', '"009"^^<u:c>'], ["007", "008", "009"], ["007"]),
+    ],
+    ids=["quoted", "integers", "decimals", "doubles", "booleans", "dates", "typed"],
+)
+def test_labels_are_found_by_their_notations(tmp_path, notations, labels, without):
+    concepts = [f'<u:{n}> skos:notation {value} ; skos:prefLabel "concept {n}" .' for n, value in enumerate(notations)]
+    (tmp_path / "a.ttl").write_text("\n".join([PREFIXES, *concepts]))
+    notes = []
+    found = name_labels(Names(labels), read_vocabulary(tmp_path / "a.ttl"), notes.append)
+    assert found.uris == ["" if label in without else f"u:{n}" for n, label in enumerate(labels)]
+    assert found.preferred == [label if label in without else f"concept {n}" for n, label in enumerate(labels)]
+    warning = f"a.ttl: warning: no concept is named {without}; rdflib reads a notation without quotes as a number"
+    assert [warning in note for note in notes[1:]] == [True] * bool(without)
+
+
+def test_only_numbers_are_said_to_need_quotes(tmp_path):
+    notes = []
+    for notation in '"004"', "4.0":
+        (tmp_path / "a.ttl").write_text(f'{PREFIXES}<u:1> skos:notation {notation} ; skos:prefLabel "a" .')
+        name_labels(Names(["x"]), read_vocabulary(tmp_path / "a.ttl"), notes.append)
+    assert ["quotes" in note for note in notes] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.nt", '<u:1> <{skos}notation> {value} .\n<u:1> <{skos}prefLabel> "one" .\n'),
+        ("a.ttl", '<u:1> <{skos}notation> {value} ; <{skos}prefLabel> "one" .\n'),
+    ],
+)
+@pytest.mark.parametrize(
+    ("value", "found"), [('"004"', "u:1"), ('"004"^^<http://www.w3.org/2001/XMLSchema#integer>', "")]
+)
+def test_notations_of_triples_need_no_type(tmp_path, name, content, value, found):
+    (tmp_path / name).write_text(content.format(skos="http://www.w3.org/2004/02/skos/core#", value=value))
+    assert name_labels(Names(["004"]), read_vocabulary(tmp_path / name)).uris == [found]
+
+
+def test_notations_in_xml_are_found(tmp_path):
+    (tmp_path / "a.rdf").write_text(XML.replace("</s:Concept>", "<s:notation>004</s:notation></s:Concept>", 1))
+    assert name_labels(Names(["004"]), read_vocabulary(tmp_path / "a.rdf")).preferred == ["cats"]
+
+
+def test_a_notation_of_several_concepts_is_that_of_none(tmp_path):
+    concepts = ['<u:1> skos:notation "1", "a" ; skos:prefLabel "a" .', '<u:2> skos:notation "1" ; skos:prefLabel "c" .']
+    concepts += [
+        '<u:3> skos:notation "c" ; skos:prefLabel "b" .',
+        '_:x skos:notation "2" .',
+        '<u:4> skos:notation "4" .',
+    ]
+    (tmp_path / "a.ttl").write_text("\n".join([PREFIXES, *concepts]))
+    names = name_labels(Names(["1", "a", "c", "2", "4"]), read_vocabulary(tmp_path / "a.ttl"))
+    assert names.uris == ["", "u:1", "", "", "u:4"]
+    assert names.preferred == ["1", "a", "c", "2", "4"]
 
 
 def test_labels_keep_their_names_and_get_others(tmp_path):

@@ -1,4 +1,4 @@
-"""Vocabularies: the URIs and the preferred labels of concepts, by which the labels of a model are named.
+"""Vocabularies: URIs, preferred labels and notations of concepts, by which the labels of a model are named.
 
 A file is Annif's TSV (`<URI><TAB>label`, with or without brackets), or SKOS, which rdflib reads. A concept may have no
 label, as deprecated ones have none.
@@ -40,29 +40,32 @@ MOST_BYTES = 1 << 28
 
 
 class Vocabulary(NamedTuple):
-    """The concepts of a file, which messages name: preferred labels by URIs, and URIs by those of one concept alone.
+    """The concepts of a file, which messages name: preferred labels by URIs, and URIs by names of one concept alone.
 
-    The labels are of one language, which is empty where labels have none.
+    The names are preferred labels and notations. The labels are of one language, which is empty where labels have none.
+    `has_numbers` says whether rdflib may have written a notation in another form, such as 004 as 4.
     """
 
     path: str
     labels: dict[str, str]
     uris: dict[str, str]
     language: str
+    has_numbers: bool
 
     @property
     def same(self) -> dict[str, str]:
-        """The URIs by all names, which are URIs and preferred labels."""
+        """The URIs by all names, which are URIs, preferred labels and notations."""
         return self.uris | {uri: uri for uri in self.labels}
 
 
 class Concept(NamedTuple):
-    """The preferred label of a concept in one language, and where it is in a file."""
+    """The preferred label of a concept in one language, or its notation, which has None, and where it is in a file."""
 
     uri: str
     label: str
-    language: str
+    language: str | None
     place: str
+    is_number: bool = False
 
 
 def uri_of(text: str) -> str | None:
@@ -82,7 +85,7 @@ def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -
     kind = SKOS.get(format_ending(path))
     with open_input(path) as stream:
         concepts = list(_read_skos(stream, path, kind) if kind else _read_tsv(stream, path))
-    counts = Counter(concept.language for concept in concepts)
+    counts = Counter(concept.language for concept in concepts if concept.language is not None)
     if not counts:
         raise XmlgpError(f"{path}: there are no concepts with preferred labels")
     tag = (language or "en").lower().replace("_", "-")
@@ -96,6 +99,7 @@ def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -
         listed = ", ".join(map(excerpt, sorted(counts)))
         raise SettingsError(f"{path}: there are no labels in {excerpt(language)}, only in {listed}")
     labels: dict[str, str] = {}
+    names = set()
     for concept in concepts:
         uri, label = normalized_name(concept.uri), normalized_name(concept.label)
         if unfit := describe_unfit(uri + label):
@@ -103,8 +107,12 @@ def read_vocabulary(path: str | os.PathLike[str], language: str | None = None) -
         if concept.language == chosen:
             # Two labels of a concept are a mistake; their order must not decide which one is shown.
             labels[uri] = min(label, labels.get(uri, label))
-    shared = Counter(labels.values())
-    return Vocabulary(path, labels, {label: uri for uri, label in labels.items() if shared[label] == 1}, chosen)
+        elif concept.language is None:
+            names.add((uri, label))
+    names.update(labels.items())
+    shared = Counter(name for _, name in names)
+    has_numbers = any(concept.is_number for concept in concepts)
+    return Vocabulary(path, labels, {name: uri for uri, name in names if shared[name] == 1}, chosen, has_numbers)
 
 
 def name_labels(
@@ -116,8 +124,8 @@ def name_labels(
     """Return `Names` whose labels have URIs and preferred labels: those of a `Vocabulary`, or those they had before.
 
     `earlier` are the names before, by default the same; they have the first labels. A label that had a URI keeps it,
-    and another one is the concept whose URI, or else whose preferred label, is its name. A label that neither knows
-    keeps its own name, which is also its URI if it looks like one.
+    and another one is the concept whose URI, or else whose preferred label or notation, is its name. A label that none
+    of them knows keeps its own name, which is also its URI if it looks like one.
     """
     earlier = earlier or names
     if vocabulary is None and earlier.preferred is None:
@@ -129,10 +137,9 @@ def name_labels(
     shown = list(earlier.preferred or ())
     uris += [""] * (len(names.labels) - len(uris))
     shown += names.labels[len(shown) :]
-    labels, by_label = (vocabulary.labels, vocabulary.uris) if vocabulary else ({}, {})
+    labels, same = (vocabulary.labels, vocabulary.same) if vocabulary else ({}, {})
     for number, name in enumerate(names.labels):
-        normalized = normalized_name(name)
-        uri = uris[number] or (normalized if normalized in labels else by_label.get(normalized, ""))
+        uri = uris[number] or same.get(normalized_name(name), "")
         shown[number] = labels.get(uri, shown[number])
         uris[number] = uri or (name if "://" in name else "")
     if vocabulary:
@@ -140,6 +147,10 @@ def name_labels(
         warning = "" if named else "warning: "
         language = f", in {excerpt(vocabulary.language)}" if vocabulary.language else ""
         note(f"{vocabulary.path}: {warning}preferred labels of {named} of {counted(len(uris), 'label')}{language}")
+        without = [name for name, uri in zip(names.labels, uris, strict=True) if not uri]
+        if vocabulary.has_numbers and without:
+            mend = "rdflib reads a notation without quotes as a number, 004 as 4: put quotes around it"
+            note(f"{vocabulary.path}: warning: no concept is named {excerpt(without)}; {mend}")
     return names._replace(uris=uris, preferred=shown)
 
 
@@ -172,7 +183,7 @@ def _read_skos(stream: BinaryIO, path: str, kind: str) -> Iterator[Concept]:
     graph = rdflib.Graph()
     try:
         graph.parse(data=content, format=kind)
-    except (MemoryError, OSError):
+    except MemoryError:
         raise
     except Exception as error:  # its parsers raise exceptions of many kinds
         # Without the name that rdflib gives the stream, and the text around the mistake.
@@ -182,3 +193,7 @@ def _read_skos(stream: BinaryIO, path: str, kind: str) -> Iterator[Concept]:
         # A blank node has another name each time.
         if isinstance(uri, rdflib.URIRef):
             yield Concept(str(uri), str(label), getattr(label, "language", None) or "", path)
+    for uri, notation in graph.subject_objects(rdflib.SKOS.notation):
+        if isinstance(uri, rdflib.URIRef):
+            value = getattr(notation, "value", None)
+            yield Concept(str(uri), str(notation), None, path, not isinstance(value, str | None))
