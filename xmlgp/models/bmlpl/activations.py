@@ -11,6 +11,7 @@ from scipy.special import digamma, gammaln
 
 from xmlgp.linear_algebra.logistic import expit
 from xmlgp.models.bmlpl.blocks import ROWS, map_blocks
+from xmlgp.runtime.blocks import row_blocks
 
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_means", "softplus_sums"]
 
@@ -94,8 +95,8 @@ def expected_activations(
 def softplus_sums(log_odds: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return Σ_n log(1 + e^ψ_nt), T."""
     total = np.zeros(log_odds.shape[1])
-    for start in range(0, len(log_odds), ROWS):
-        total += np.logaddexp(0, log_odds[start : start + ROWS]).sum(axis=0, dtype=np.float64)
+    for rows in row_blocks(len(log_odds), ROWS):
+        total += np.logaddexp(0, log_odds[rows]).sum(axis=0, dtype=np.float64)
     return total
 
 
@@ -104,8 +105,7 @@ def log_prior(activations: NDArray[np.floating], log_odds: NDArray[np.floating],
     tiny = np.finfo(activations.dtype).tiny
     shapes = shapes.astype(np.float64)
     total = -len(activations) * gammaln(shapes).sum()
-    for start in range(0, len(activations), ROWS):
-        rows = slice(start, start + ROWS)
+    for rows in row_blocks(len(activations), ROWS):
         log_ratio = np.log(np.maximum(activations[rows], tiny)) - log_odds[rows].astype(np.float64)
         total += (log_ratio.sum(axis=0) @ shapes) - np.exp(np.minimum(log_ratio, 2 * LARGEST_EXPONENT)).sum()
     return float(total)

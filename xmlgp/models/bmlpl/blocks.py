@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ROWS", "map_blocks"]
@@ -18,10 +19,10 @@ def map_blocks(function: Callable[[slice], Result], row_count: int, grain: int) 
 
     All cores work; `grain` is the least number of rows for each.
     """
-    starts = range(0, row_count, ROWS) or range(1)
+    blocks = row_blocks(row_count, ROWS) or [slice(0, 0)]
 
     def call(first: int, last: int) -> list[Result]:
-        return [function(slice(start, min(start + ROWS, row_count))) for start in starts[first:last]]
+        return [function(rows) for rows in blocks[first:last]]
 
-    results = parallel_for(call, len(starts), -(-grain // ROWS))
+    results = parallel_for(call, len(blocks), -(-grain // ROWS))
     return [result for results_of_thread in results for result in results_of_thread]

@@ -106,8 +106,7 @@ class Gibbs(BMLPLInference):
         if not count:
             means = self._sample()
         weights = means.pop("weights")
-        means["precisions"] = means["precisions"][:-1]
-        return means | {"weights": weights[:-1], "intercepts": weights[-1]}
+        return means | {"weights": weights[:-1], "intercepts": weights[-1], "precisions": means["precisions"][:-1]}
 
 
 def is_kept(settings: BMLPLSettings, sweep: int) -> bool:
@@ -193,7 +192,7 @@ def sample_omega(
         variance -= scale * scale
         sample += scale * random.standard_gamma(h)
     sample += random.wald(h * mean, h * h * mean**3 / variance)
-    return sample.astype(counts.dtype, copy=False)
+    return sample.astype(counts.dtype)
 
 
 def sample_activations(

@@ -11,12 +11,13 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.cholesky import solve_with_factor, try_cholesky
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.bmlpl.activations import polya_gamma_means
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import NumericalError
 from xmlgp.runtime.threads import core_count, run_parallel
 
@@ -55,20 +56,13 @@ class Design:
         self.rows = with_intercept(features)
         self.rows.sort_indices()
         self.columns = self.rows.T.tocsr()
-        squared = np.square(self.columns.data)
-        self.squares = csr_array((squared, self.columns.indices, self.columns.indptr), shape=self.columns.shape)
+        self.squares = self.columns.power(2)
 
 
 def with_intercept(features: csr_array) -> csr_array:
     """Return features with a last column of ones, N×(D+1)."""
-    N, D = features.shape
-    ends = features.indptr[1:]
-    # Faster than `hstack`. The ones may make the number of elements exceed 32 bits.
-    index_dtype = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
-    indptr = (features.indptr + np.arange(N + 1)).astype(index_dtype)
-    indices = np.insert(features.indices, ends, D)
-    data = np.insert(features.data, ends, 1)
-    return csr_array((data, indices, indptr), shape=(N, D + 1))
+    ones = csr_array(np.ones((features.shape[0], 1), features.dtype))
+    return hstack([features, ones], format="csr")
 
 
 class LeastSquares:
@@ -194,8 +188,7 @@ def _conjugate_directions(
 def _column_products(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the inner products of corresponding columns, T, with partial sums added in double precision."""
     total = np.zeros(left.shape[1])
-    for start in range(0, len(left), BLOCK):
-        rows = slice(start, start + BLOCK)
+    for rows in row_blocks(len(left), BLOCK):
         total += np.einsum("dt,dt->t", left[rows], right[rows])
     return total
 

@@ -180,8 +180,7 @@ def update_precisions(second_moments: NDArray[np.floating], dtype: np.dtype[np.f
     The second moments, D×T, are E w_dt², or w_dt² of a posterior sample.
     """
     total = second_moments.sum(axis=1, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        precisions: NDArray[np.float64] = second_moments.shape[1] / total
+    precisions: NDArray[np.float64] = second_moments.shape[1] / np.maximum(total, TINY)
     return precisions.clip(*PRECISION_LIMITS).astype(dtype)
 
 
