@@ -82,6 +82,14 @@ def test_pecos_loads_the_matrices_that_xmlgp_reads_from_its_file(points, call):
     assert read["classes"].tolist() == ["csr_matrix", "csr_matrix"]
 
 
+def test_xmlgp_reads_rows_of_scikit_learn_behind_a_first_line(points, call):
+    X, Y, folder = points
+    call("write_with_sklearn", folder / "others.txt", folder / "X.npz", folder / "Y.npz")
+    read = read_dataset(folder / "others.txt")
+    np.testing.assert_array_equal(read.features.sparse.toarray(), X, strict=True)
+    np.testing.assert_array_equal(read.labels.toarray(), Y, strict=True)
+
+
 def test_omikuji_learns_the_same_from_the_same_points_of_another_writer(points, call):
     # It shows no points that it has read, so they are compared by what it learns.
     X, Y, folder = points

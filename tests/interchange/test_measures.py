@@ -22,9 +22,21 @@ def assert_same(theirs, ours):
         np.testing.assert_allclose(theirs[name], values, err_msg=name, **CLOSE)
 
 
-def test_lines_of_napkinxc_have_its_measures(data, call, tmp_path):
-    theirs = call("score_with_napkinxc", data / "train.txt", data / "test.txt", tmp_path / "scores.txt")
-    assert_same(theirs, measured(tmp_path / "scores.txt", data, "P", "nDCG", "PSP", "PSnDCG"))
+def lists_in(file):
+    """Return the lines of napkinXC as its Python functions return them: lists of pairs of label and probability."""
+    pairs = ([pair.split(":") for pair in line.split()] for line in file.read_text().splitlines())
+    return [[(int(label), float(score)) for label, score in row] for row in pairs]
+
+
+def test_lines_and_lists_of_napkinxc_have_its_measures(data, call, tmp_path):
+    scores = tmp_path / "scores.txt"
+    theirs = call("score_with_napkinxc", data / "train.txt", data / "test.txt", scores)
+    ours = measured(scores, data, "P", "nDCG", "PSP", "PSnDCG", "recall")
+    assert_same(theirs, ours)
+    assert measured(lists_in(scores), data, *ours) == ours
+    # Its measure of this name divides the gains of each point by those of as many labels as the point has.
+    np.testing.assert_allclose(theirs["PSnDCG by point"][0], ours["PSnDCG"][0], **CLOSE)
+    assert abs(theirs["PSnDCG by point"][-1] - ours["PSnDCG"][-1]) > 1e-3
 
 
 def test_lines_of_omikuji_have_the_measures_of_napkinxc(data, call, tmp_path):

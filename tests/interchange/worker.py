@@ -129,7 +129,8 @@ def measures_of_napkinxc(true, predicted, train):
         "nDCG": metrics.ndcg_at_k(true, predicted, k=TOP),
         "PSP": metrics.psprecision_at_k(true, predicted, weights, k=TOP),
         "PSnDCG": metrics.psdcg_at_k(true, predicted, weights, k=TOP),
-        "weighted PSnDCG": metrics.psndcg_at_k(true, predicted, weights, k=TOP),
+        "recall": metrics.recall_at_k(true, predicted, k=TOP),
+        "PSnDCG by point": metrics.psndcg_at_k(true, predicted, weights, k=TOP),
     }
 
 
