@@ -5,11 +5,11 @@ import pytest
 from tests.docs.pages import PAGES, blocks_of, name_of
 from tests.docs.running import make_environment, run_page, words_of
 
-#: The examples of one page need files, which tests/docs/test_from_your_file.py makes.
+#: The examples of one page need files, which tests/docs/test_other_tools.py makes.
 WITH_EXAMPLES = [
     page
     for page in PAGES
-    if page.stem != "from-your-file" and any(not block.reason for block in blocks_of(page.read_text(encoding="utf-8")))
+    if page.stem != "other-tools" and any(not block.reason for block in blocks_of(page.read_text(encoding="utf-8")))
 ]
 
 

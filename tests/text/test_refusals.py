@@ -110,7 +110,7 @@ REFUSED = {
     "semicolons between columns": (
         "a.csv",
         "text;labels\nx;a\n",
-        ":1: there is no column 'text'; the columns are 'text;labels'; --text-column names another one, and docs/fr",
+        ":1: there is no column 'text'; the columns are 'text;labels'; --text-column names another one, and docs/ot",
     ),
     "cp1252": (
         "a.csv",
@@ -168,7 +168,11 @@ REFUSED = {
         "text,labels\nx,nan\n",
         ":2: the labels are 'nan': programs write this where there is no value; ",
     ),
-    "0 and 1": ("a.csv", "text,labels\nx,0\ny,1\n", ":2: the labels are only 0 and 1, which name none; docs/from-your"),
+    "0 and 1": (
+        "a.csv",
+        "text,labels\nx,0\ny,1\n",
+        ":2: the labels are only 0 and 1, which name none; docs/other-tools",
+    ),
     "a vector": ("a.jsonl", '{"text": "x", "labels": [0, 1, 1]}\n', ":1: the labels are only 0 and 1, which name none"),
     "objects as labels": (
         "a.jsonl",
@@ -183,7 +187,7 @@ REFUSED = {
     "paragraphs": (
         "a.jsonl",
         '{"text": ["x"], "labels": []}\n',
-        ":1: text is ['x'], which is not text; docs/from-your-file",
+        ":1: text is ['x'], which is not text; docs/other-tools",
     ),
     "an array": (
         "a.json",

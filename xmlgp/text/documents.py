@@ -12,7 +12,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 __all__ = ["NO_OPTIONS", "PAGE", "Columns", "CorpusOptions", "Document", "Reading"]
 
 #: The page of the documentation on what is not read.
-PAGE = "docs/from-your-file.md"
+PAGE = "docs/other-tools.md"
 
 #: Most columns or fields that a message names.
 SHOWN = 20

@@ -1,4 +1,4 @@
-"""Each example of the page "From your file to JSON Lines" makes a corpus that is read right of a tiny file."""
+"""Each example of the page on other tools makes a file that is read right of a tiny one."""
 
 import bz2
 import shutil
@@ -7,14 +7,22 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from tests.docs.pages import DOCS, blocks_of
 from tests.text.corpora import documents_of
+from xmlgp import evaluate
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.data.toy import toy_dataset
 from xmlgp.text.vocabulary import read_vocabulary
 
-BLOCKS = blocks_of((DOCS / "from-your-file.md").read_text(encoding="utf-8"))
+#: The parts of the page on tools and on files.
+TOOLS, FILES_OF_OTHERS = (DOCS / "other-tools.md").read_text(encoding="utf-8").split("\n## From your file ")
+
+BLOCKS = blocks_of(FILES_OF_OTHERS)
 
 EXPECTED = [("cats purr", ["animals", "home"]), ("a chair", ["home"])]
 
@@ -92,3 +100,32 @@ def test_a_tool_makes_a_corpus(line):
         pytest.skip(f"{line.split()[0]} is not installed")
     subprocess.run(line, shell=True, check=True)
     assert read(line.split()[-1].removesuffix(".bz2")) == EXPECTED
+
+
+def code_of_tools(language):
+    (block,) = (block for block in blocks_of(TOOLS) if block.language == language)
+    return block.code
+
+
+def test_matrices_for_pecos_are_csr_matrix_of_float32(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data/toy").mkdir(parents=True)
+    points, _ = toy_dataset()
+    write_dataset("data/toy/train.txt", points)
+    exec(code_of_tools("python"), {})
+    for name, expected in (("X.npz", points.features.sparse), ("Y.npz", points.labels)):
+        matrix = sp.load_npz(name)
+        assert (type(matrix), matrix.dtype) == (sp.csr_matrix, np.float32)
+        assert (matrix != expected).nnz == 0
+
+
+def test_a_table_of_suggestions_of_annif_is_evaluated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("documents").mkdir()
+    suggested = {"a": "<http://a/1>\tcats\t0.9\n<http://a/2>\tdogs\t0.2\n", "b": "<http://a/1>\tcats\t0.6\n"}
+    for number, (name, lines) in enumerate(suggested.items(), 1):
+        Path(f"documents/{name}.annif").write_text(lines, encoding="utf-8")
+        Path(f"documents/{name}.txt").write_text("text", encoding="utf-8")
+        Path(f"documents/{name}.tsv").write_text(f"<http://a/{number}>\tname\n", encoding="utf-8")
+    subprocess.run(code_of_tools("sh"), shell=True, check=True)
+    assert evaluate("annif.tsv", "documents", ks=[1]).measures["P@1"] == 50
