@@ -13,11 +13,11 @@ def read_training(path, options=NO_OPTIONS, note=ignore):
     return Source(path, corpus=options).read(reporter=Reporter(note=note))
 
 
-def read_more(path, names, D, K, options=NO_OPTIONS, note=ignore):
+def read_more(path, names, D, K, options=NO_OPTIONS, note=ignore, first=None):
     """Return the points of a file for a model to learn, which has these names and sizes."""
-    return Source(path, corpus=options).read(Signature(names, D, K), reporter=Reporter(note=note))
+    return Source(path, corpus=options).read(Signature(names, D, K, first_feature=first), reporter=Reporter(note=note))
 
 
-def open_points(path, names, sizes, labelled=False, note=ignore):
+def open_points(path, names, sizes, labelled=False, note=ignore, first=None):
     """Open the points of a file to be scored."""
-    return Source(path).stream(Signature(names, *sizes), labelled, Reporter(note=note))
+    return Source(path).stream(Signature(names, *sizes, first_feature=first), labelled, Reporter(note=note))

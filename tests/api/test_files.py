@@ -10,9 +10,9 @@ from tests.api.test_corpus import as_json, corpus
 from tests.fuzzing.data_files import standard_input
 from tests.problems import small_dataset
 from tests.text.corpora import vectorized
-from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY
+from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, read_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.runtime.errors import DataFormatError, SettingsError
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
@@ -95,10 +95,7 @@ def test_rows_may_have_more_features_and_labels(rows, features, labels):
 
 @pytest.mark.parametrize(
     ("features", "labels", "reason"),
-    [
-        (1, K, "the points have 1 feature, but the model was trained on 25"),
-        (D + 9, 1, "the points have 1 label, but the model was trained on 7"),
-    ],
+    [(1, K, "1 feature, but the model was trained on 25"), (D, 1, "1 label, but the model was trained on 7")],
 )
 def test_rows_with_fewer_features_or_labels_are_refused(rows, features, labels, reason):
     path = rows(features, labels)
@@ -113,7 +110,7 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
         assert (found.dataset.shape, found.format) == ((2, expected, 1), LIBSVM)
         np.testing.assert_array_equal(found.dataset.features.sparse.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
     with pytest.raises(DataFormatError, match="2: label -1 is not a number from 0 to 10000000"):
-        read_more(path, Names(), 3, 2)
+        read_more(path, Names(), 3, 2, first=1)
     words = ["a", "b", "c"]
     assert read_more(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
     assert refusal(path, Names(None, words[:2]), 2, 1).startswith(
@@ -129,15 +126,15 @@ def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
     from_1 = f"{path}: labels are the numbers as they are; features count from 1, as none is 0; rows that count from 0 "
     assert notes == [from_1 + "need a first line `N D K`"]
     path.write_text("1 1:1 4:2\n0 2:0.5\n")
-    found = read_more(path, Names(), 3, 3).dataset
+    found = read_more(path, Names(), 3, 3, first=1).dataset
     assert found.shape == (2, 4, 3)
     assert found.labels.toarray().tolist() == [[False, True, False], [True, False, False]]
     assert read_more(path, Names(), 3, 1).dataset.labels.toarray().tolist() == [[True], [False]]
     # To be predicted, it may have any numbers as labels.
-    path.write_text("-1 1:1 4:2\n1 2:0.5\n")
+    path.write_text("-1 1:1 3:2\n1 2:0.5\n")
     for labelled in True, False:
         notes = []
-        opened = open_points(path, Names(), (3, 3), labelled=labelled, note=notes.append)
+        opened = open_points(path, Names(), (3, 3), labelled=labelled, note=notes.append, first=1)
         if labelled:
             with pytest.raises(DataFormatError, match="1: label -1 is not a number"), opened:
                 pass
@@ -145,9 +142,51 @@ def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
             with opened as points:
                 (block,) = points.blocks()
             assert (points.D, points.K) == (3, 0)
-            assert block.points.features.sparse.toarray().tolist() == [[1, 0, 0], [0, 0.5, 0]]
-            assert notes[0].startswith(from_1)
-            assert notes[1].startswith(f"{path} has features up to 4; those above 3 are ignored")
+            assert block.points.features.sparse.toarray().tolist() == [[1, 0, 2], [0, 0.5, 0]]
+        assert notes == [f"{path}: features count from 1, as those of the training data do"]
+
+
+#: What a file to predict has, and the number of the first feature of a model with four features: X, or the message.
+BASES = [
+    ("1,2 1:1 3:2\n", 0, [0, 1, 0, 2]),
+    ("1,2 1:1 3:2\n", 1, [1, 0, 2, 0]),
+    ("1,2 0:1 3:2\n", 0, [1, 0, 0, 2]),
+    ("1,2 0:1 3:2\n", 1, "1: there is a feature 0, but the training data count from 1; number the features as they do"),
+    ("1 1:1\n\n2 4:2\n", 1, [1, 0, 0, 0]),
+    ("1 1:1\n\n2 4:2\n", 0, "3: a feature is above 3, the last of the training data, which count from 0; leave it out"),
+    ("1 1:1\n2 5:2\n", 1, "2: a feature is above 4, the last of the training data, which count from 1; leave it out"),
+    ("1\n5:0\n", 1, "2: a feature is above 4"),
+    (
+        "1 1:1\n",
+        None,
+        " the model does not say whether its features count from 0 or from 1; give rows with a first line",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "first", "expected"), BASES)
+def test_features_to_predict_are_numbered_as_those_of_the_training_data(tmp_path, content, first, expected):
+    path = tmp_path / "a.svm"
+    path.write_text(content)
+    opened = open_points(path, Names(), (4, 3), first=first)
+    if isinstance(expected, str):
+        with pytest.raises(XmlgpError, match=f"^{path}:{expected}"), opened:
+            pass
+        return
+    with opened as points:
+        (block,) = points.blocks()
+    assert block.points.features.sparse.toarray()[0].tolist() == expected
+
+
+def test_data_sets_that_count_features_from_another_number_are_refused(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1,2 1:1 3:2\n")
+    points = read_dataset(path)
+    assert points.first_feature == points.rows(slice(0, 1)).first_feature == 1
+    with pytest.raises(SettingsError, match="^the features count from 1, but those of the training data from 0; give"):
+        read_more(points, Names(), 3, 3, first=0)
+    for first in 1, None:
+        assert read_more(points, Names(), 3, 3, first=first).dataset is points
 
 
 def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):

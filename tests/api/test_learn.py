@@ -112,7 +112,7 @@ def test_fewer_features_or_labels_are_refused(model):
         (24, 7, "24 features, but the model was trained on 25"),
         (25, 1, "1 label, but the model .* on 7"),
     ):
-        with pytest.raises(SettingsError, match=f"the points have {less}; points to learn from need at least as many"):
+        with pytest.raises(SettingsError, match=f"^the points: {less}; points to learn from need at least as many"):
             xmlgp.learn(model, small_dataset(5, D=D, K=K))
     with lock_model_folder(model), pytest.raises(ModelFolderError, match="is writing this model"):
         xmlgp.learn(model, small_dataset(5))

@@ -16,7 +16,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.problems import paired_dataset
 from xmlgp.api.trained_model import open_model
-from xmlgp.data.dataset import Dataset, stack
+from xmlgp.data.dataset import Dataset, Features, stack
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
@@ -164,17 +164,14 @@ def test_a_closed_pipe_causes_no_message(tmp_path):
 
 
 def test_points_in_libsvm_format_have_the_features_of_the_model():
-    expected = run("predict", "model", "data/test.txt", "-k", "all").stdout
-    points = np.ones((9, 31), np.float32)
-    points[:, :25] = read_dataset("data/test.txt").features.sparse.toarray()
-    dump_svmlight_file(points, np.arange(9) % 2, "new.svm", zero_based=False, comment="test points")
+    points = read_dataset("data/test.txt").features.sparse.toarray()
+    points[:, 0] = 0  # so that nothing in the file shows that features count from 0
+    write_dataset("new.txt", Dataset(Features(sp.csr_array(points)), sp.csr_array((9, 0), dtype=bool)))
+    expected = run("predict", "model", "new.txt", "-k", "all").stdout
+    dump_svmlight_file(points, np.arange(9) % 2, "new.svm", comment="test points")
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.stdout == expected
-    assert result.stderr.splitlines() == [
-        "new.svm: labels are the numbers as they are; features count from 1, as none is 0; rows that count from 0 need "
-        "a first line `N D K`",
-        "new.svm has features up to 31; those above 25 are ignored because no training point had them",
-    ]
+    assert result.stderr == "new.svm: features count from 0, as those of the training data do\n"
 
 
 def test_the_default_output_is_what_the_model_ranks_by():

@@ -1,12 +1,15 @@
 """The layouts in which the Extreme Classification Repository and LIBSVM distribute data, through the commands."""
 
 import json
+import os
 
 import numpy as np
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import SMALL, changed_description, run, said
 from tests.problems import small_dataset
+from xmlgp.api.trained_model import load
 from xmlgp.data.repository_format import write_dataset
 
 SCORES = "3 2\n0:0.9 1:0.5\n1:0.8\n1:0.1\n"
@@ -34,13 +37,13 @@ def ok(*arguments):
     return result
 
 
-def as_svm(dataset):
-    """Return the lines of multi-label libsvm with features from 1."""
+def as_svm(dataset, first=1):
+    """Return the lines of multi-label libsvm with features from 1, or from another number."""
     rows = []
     for row in range(dataset.N):
         features = dataset.features.sparse[[row]].tocoo()
         labels = ",".join(map(str, dataset.labels[[row]].tocoo().col))
-        pairs = zip(features.col + 1, features.data, strict=True)
+        pairs = zip(features.col + first, features.data, strict=True)
         rows.append(labels + " " + " ".join(f"{column}:{float(value)}" for column, value in pairs) + "\n")
     return "".join(rows)
 
@@ -55,12 +58,37 @@ def test_all_layouts_train_the_same_model():
     noted = ok("train", "rows.svm", "m2", *SMALL).stderr
     assert "rows.svm: labels are the numbers as they are; features count from 1" in noted
     expected = ok("predict", "m1", "train.txt", "-k", "3").stdout
-    for model in "m1", "m2":
-        for data in "train.txt", "rows.svm":
+    write(from0__svm=as_svm(dataset, first=0))
+    for model, other in ("m1", "from0.svm"), ("m2", "rows.svm"):
+        for data in "train.txt", other:
             assert ok("predict", model, data, "-k", "3").stdout == expected
     write(a__scores=expected)
     measures = [ok("evaluate", "a.scores", data, "--train", data).stdout for data in ("train.txt", "rows.svm")]
     assert measures[0] == measures[1]
+
+
+def test_files_that_scikit_learn_writes_are_read_as_the_training_data():
+    dataset = small_dataset()
+    # A blank line is no point of libsvm.
+    dataset = dataset.rows(np.diff(dataset.features.sparse.indptr) > 0)
+    documents = dataset.rows(dataset.features.sparse.toarray()[:, 0] == 0)
+    os.mkdir("data")
+    for name, part in ("train", dataset), ("test", documents), ("doc", documents.rows(slice(0, 1))):
+        write_dataset(f"{name}.txt", part)
+        dump_svmlight_file(part.features.sparse, part.labels.astype(int), f"data/{name}.svm", multilabel=True)
+    for model, data in ("m1", "train.txt"), ("m2", "data"):
+        ok("train", data, model, *SMALL)
+    for name, data in ("test.txt", "data"), ("test.txt", "data/test.svm"), ("doc.txt", "data/doc.svm"):
+        assert ok("predict", "m2", data, "-k", "3").stdout == ok("predict", "m1", name, "-k", "3").stdout
+    ok("learn", "m2", "data/test.svm")
+    for again in [], ["--retrain"]:
+        ok("learn", "m2", "data/doc.svm", *again)
+        assert load("m2").data["first_feature"] == 0
+    assert [batch["first_feature"] for batch in load("m2").learned] == [0, 0, 0]
+    changed_description("m2", lambda description: description["data"].pop("first_feature"))
+    reason = "data/doc.svm: m2 does not say whether its features count from 0 or from 1; give rows with a first line"
+    assert said(run("predict", "m2", "data/doc.svm")).startswith(reason)
+    assert ok("predict", "m2", "doc.txt").stdout
 
 
 def test_features_alone_are_refused():

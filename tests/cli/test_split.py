@@ -19,7 +19,7 @@ from xmlgp.data.repository_format import write_dataset
 
 LABELS = ["odd" if number % 2 else "even;third" if number % 3 == 0 else "even" for number in range(30)]
 ROWS = list(zip([f"text {number}" for number in range(30)], LABELS, strict=True))
-SVM = [f"{number % 3},5 {number + 1}:{number / 7}\n\n# between\n" for number in range(30)]
+SVM = [f"{number % 2} {number + 1}:{number / 7}\n\n# between\n" for number in range(30)]
 
 #: Data in lines by the names of files: what is before the records, the records, and the encoding.
 LINES = {
@@ -82,6 +82,24 @@ def test_rows_go_with_their_names(compressed):
     assert test.fingerprint == dataset.rows(slice(train.N, None)).fingerprint
     content = Path(files[0]).read_bytes()
     assert (gzip.decompress(content) if compressed else content).startswith(b"%d " % train.N)
+
+
+@pytest.mark.parametrize(("head", "first"), [("\ufeff# about\n", 0), ("", 1)])
+def test_rows_of_several_labels_in_libsvm_format_keep_their_numbers(head, first):
+    # The first point alone has the first feature and the highest label and feature.
+    rows = [f"0,7 {first}:1 9:2 # best\n", "3:0.10\n", "\n", "2\t4:1 3:5\r\n", "1,2\n"]
+    Path("rows.svm.gz").write_bytes(gzip.compress((head + "".join(rows)).encode()))
+    files, _ = split("rows.svm.gz", "out", "--test", "3", "--in-order")
+    assert files == ["out/train.txt.gz", "out/test.txt.gz"]
+    train, test = (gzip.decompress(Path(file).read_bytes()).decode() for file in files)
+    assert train == f"1 10 8\n0,7 {first}:1 9:2\n"
+    assert test == "3 10 8\n 3:0.10\n2 4:1 3:5\n1,2\n"
+
+
+def test_a_comment_after_a_byte_order_mark_is_no_point():
+    Path("two.svm").write_text("\ufeff# about\n+1 1:1\n-1 2:1\n")
+    files, _ = split("two.svm", "out", "--test", "1")
+    assert [read_dataset(file).N for file in files] == [1, 1]
 
 
 def test_a_header_after_a_byte_order_mark_has_the_number_of_points():

@@ -65,7 +65,7 @@ def test_is_libsvm():
 def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, path):
     for content, line, reason in (
         (b"1 1 1\n0 1:1\n", 2, "feature '1' is not below 1"),
-        (b"2 1:1\n", 1, "the label is not one of"),
+        (b"2 1:1\n", 1, "label 2 is not one of"),
     ):
         (tmp_path / "a").write_bytes(content)
         (tmp_path / "a.gz").write_bytes(gzip.compress(content))

@@ -98,8 +98,13 @@ def test_points_are_fitted_to_the_features_of_a_model():
 
 #: A malformed line, and a part of the message.
 MALFORMED = {
-    "unknown label": ("2 1:1", "the label is not one of -1, +1, 0, 1"),
+    "unknown label": ("2 1:1", "label 2 is not one of -1, +1, 0, 1, as of two classes; rows of many labels need"),
+    "unknown label with feature 0": ("3 0:1", "label 3 is not one of -1, +1, 0, 1"),
     "label nan": ("nan 1:1", "'nan' is not a list of labels"),
+    "label of a regression": (
+        "0.5 1:1",
+        "'0.5' is not a list of labels such as 3,17; labels are whole numbers, or -1 and +1",
+    ),
     "label of the other pair": ("0 1:1", "labels must be either -1 and +1 or 0 and 1"),
     "no label": ("1:1 2:1", "a line needs one label"),
     "index 0": (
@@ -142,7 +147,7 @@ def test_malformed_file_is_reported_with_its_line(monkeypatch, name):
         (b"# nothing\n", "2: the file has no points"),
         (b"#\n\n \n", "4: the file has no points"),
         (b"1 1:1\n-1 1:1", "2: the file ends within this line"),
-        (b"1 1:1\n7 1:1\n", "2: the label is not one of"),
+        (b"1 1:1\n7 1:1\n", "2: label 7 is not one of"),
     ],
 )
 def test_incomplete_file_is_refused(content, reason):
@@ -150,12 +155,13 @@ def test_incomplete_file_is_refused(content, reason):
         read(content, "x")
 
 
-def read_several(content, *expected_notes, several=None):
-    """Return the features and labels of points with several labels, and check what is noted."""
+def read_several(content, first, *expected_notes, several=None):
+    """Return the features and labels of points with several labels, and check the first feature and what is noted."""
     notes = []
     dataset, found = read_points(LineReader(io.BytesIO(content), "x"), multilabel=several, note=notes.append)
     assert found
     assert notes == [f"x: {note}" for note in expected_notes]
+    assert dataset.first_feature == first
     assert (dataset.features.sparse.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
     assert all(
         matrix.has_canonical_format and matrix.data.all() for matrix in (dataset.features.sparse, dataset.labels)
@@ -163,8 +169,6 @@ def read_several(content, *expected_notes, several=None):
     return dataset.features.sparse.toarray(), dataset.labels.toarray()
 
 
-FROM_0 = "labels are the numbers as they are; features count from 0, as one is 0"
-FROM_1 = FROM_0.replace("from 0, as one", "from 1, as none") + "; rows that count from 0 need a first line `N D K`"
 OF_SEVERAL = {
     "the first line has several": b"1,2 1:0.1 2:0.5\n2 2:1\n",
     "another line has several": b"1 1:0.1 2:0.5\n1,2 2:1\n",
@@ -183,7 +187,7 @@ OF_SEVERAL = {
 def test_several_labels_are_read_as_by_scikit_learn(monkeypatch, name, block):
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     content = OF_SEVERAL[name]
-    X, y = read_several(content, FROM_0 if b" 0:" in content else FROM_1)
+    X, y = read_several(content, 0 if b" 0:" in content else 1)
     others, labels = load_svmlight_file(io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")), multilabel=True)
     np.testing.assert_array_equal(X, others.toarray().astype(np.float32))
     assert [set(np.flatnonzero(row)) for row in y] == list(map(set, labels))
@@ -192,13 +196,13 @@ def test_several_labels_are_read_as_by_scikit_learn(monkeypatch, name, block):
 
 def test_several_labels_in_any_order_with_zeros_and_blank_lines():
     content = b"2,1 3:1 1:2 2:0\n\n \n1 1:1\n\n \t\n"
-    X, y = read_several(content, FROM_1, "2 blank lines or comments between points are no points")
+    X, y = read_several(content, 1, "2 blank lines or comments between points are no points")
     assert X.tolist() == [[2, 0, 1], [1, 0, 0]]
     assert y.tolist() == [[False, True, True], [False, True, False]]
 
 
 def test_one_label_a_line_is_a_number_where_that_is_known():
-    X, y = read_several(b"1 1:1\n0 2:1\n", FROM_1, several=True)
+    X, y = read_several(b"1 1:1\n0 2:1\n", 1, several=True)
     assert y.tolist() == [[False, True], [True, False]]
     with pytest.raises(DataFormatError, match="^x:1: a line needs one label"):
         read_points(LineReader(io.BytesIO(b"1,2 1:1\n"), "x"), multilabel=False)

@@ -31,7 +31,7 @@ __all__ = [
 CHECKPOINT = "checkpoint.npz"
 
 #: Incremented whenever the state of a training changes.
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 
 
 def describe_run(data: Mapping[str, Any], settings: Settings, preprocess: Mapping[str, Entry]) -> dict[str, Any]:

@@ -62,4 +62,4 @@ def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> 
     labels = as_csr(None, arrays["labels"], arrays["label_indptr"], data["K"])
     if not (X.has_canonical_format and labels.has_canonical_format and values.all()):
         return None
-    return Dataset(Features(X, arrays.get("dense")), labels)
+    return Dataset(Features(X, arrays.get("dense")), labels, data.get("first_feature"))

@@ -11,7 +11,7 @@ from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, check_width
 from xmlgp.api.train import Run, train_into
 from xmlgp.api.trained_model import TrainedModel, locked_model, rewritten
-from xmlgp.data.dataset import Dataset, check_sizes, stack, widen
+from xmlgp.data.dataset import Dataset, stack, widen
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
@@ -63,7 +63,7 @@ def learn(
             return _with_names(trained, name_labels(trained.names, concepts, reporter.note), retrain, reporter)
         signature = replace(trained, names=name_labels(trained.names, concepts)).signature
         points, _, names = source.read(signature, reporter=reporter)
-        check_sizes(points, signature.D, signature.K)
+        points = replace(points, first_feature=signature.first_feature)
         check_width(points.features.width, signature.E, source.data)
         if not points.N or points.fingerprint in {batch["fingerprint"] for batch in trained.batches}:
             reason = "the model has learned these points already" if points.N else "there are no points"
@@ -87,7 +87,7 @@ def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
     if points is None:
         raise ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
     X = widen(points.features.sparse, D)
-    return Dataset(points.features.with_sparse(X), widen(points.labels, K))
+    return replace(points, features=points.features.with_sparse(X), labels=widen(points.labels, K))
 
 
 def _joined(model: TrainedModel, points: Dataset, everything: Dataset | None) -> TrainedModel | None:

@@ -77,6 +77,11 @@ class InMemory:
         With `extend`, new words follow too, otherwise they are left out.
         """
         names = model.names
+        points = self._data.dataset if isinstance(self._data, TrainingData) else self._data
+        first = getattr(points, "first_feature", None)
+        if {first, model.first_feature} == {0, 1}:
+            reason = f"the features count from {first}, but those of the training data from {model.first_feature}"
+            raise SettingsError(f"{reason}; give the path of the file, which is then read as these are")
         if isinstance(self._data, TrainingData):
             given = self._data.names
             given.check()

@@ -45,7 +45,7 @@ class Signature(NamedTuple):
     """What a model expects of its points: names, D features, K labels, and E dense ones; a new model has none yet.
 
     `title` is what messages call the model, and `folder` where it is stored, if it is. `same` maps names of labels to
-    preferred names, see `LabelNumbers`.
+    preferred names, see `LabelNumbers`. `first_feature` is that of the training data, see `Dataset`.
     """
 
     names: Names
@@ -55,6 +55,7 @@ class Signature(NamedTuple):
     title: str = "the model"
     folder: Path | None = None
     same: Mapping[str, str] | None = None
+    first_feature: int | None = None
 
     @property
     def label_numbers(self) -> LabelNumbers:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
-from xmlgp.data.dataset import Dataset, check_sizes
-from xmlgp.data.formats import MULTILABEL, REPOSITORY, fit_to_model, read_blocks, read_rows
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.formats import MULTILABEL, REPOSITORY, fit_to_model, is_libsvm, read_blocks, read_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter
@@ -32,17 +32,18 @@ class RowsFile:
     def read(self, model: Signature) -> TrainingData:
         """Return the points to train on, with the names beside the file, as many as a trained model has kinds of them.
 
-        SettingsError if the points have fewer features or labels than the model, or if names are missing or others than
-        those of the model.
+        SettingsError if names are missing or others than those of the model.
         """
         multilabel = model.K > 1 if model.K else None
-        dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note)
+        self._follow(model)
+        dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note, model.first_feature)
         if model.K and data_format != REPOSITORY:  # which alone declares its sizes
             dataset = fit_to_model(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
         if not model.K:
+            if data_format == MULTILABEL:
+                self._note_first_feature(dataset)
             return TrainingData(dataset, data_format, beside)
-        check_sizes(dataset, model.D, model.K, self.path)
         self._check_names(beside, model.names)
         vectorizer = model.names.vectorizer
         if vectorizer and dataset.D > model.D:
@@ -56,7 +57,8 @@ class RowsFile:
         """Return the points to be scored; names beside them that are not those of the model are a SettingsError."""
         if not labelled:
             self.lines.answer_at_once()
-        header, blocks = read_blocks(self.lines, model.D, model.K, labelled, self._note)
+        self._follow(model)
+        header, blocks = read_blocks(self.lines, model.D, model.K, labelled, self._note, model.first_feature)
         self._check_names(self._names_beside(header.D, header.K), model.names)
         return PointStream(header, _numbered(blocks), waits=self.lines.waits)
 
@@ -65,6 +67,21 @@ class RowsFile:
         dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note)
         names = self._names_beside(None, dataset.K).labels
         return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
+
+    def _follow(self, model: Signature) -> None:
+        """Note what number the first feature has if only a trained model says so; SettingsError if it does not."""
+        if model.K <= 1 or not is_libsvm(self.lines.peek_line(), strict=False):
+            return
+        if model.first_feature is None:
+            reason = f"{model.title} does not say whether its features count from 0 or from 1"
+            raise SettingsError(f"{self.path}: {reason}; give rows with a first line `N D K`, which count from 0")
+        self._note(f"{self.path}: features count from {model.first_feature}, as those of the training data do")
+
+    def _note_first_feature(self, dataset: Dataset) -> None:
+        """Note how the features and labels of new training data are numbered."""
+        why = "none is 0; rows that count from 0 need a first line `N D K`" if dataset.first_feature else "one is 0"
+        text = f"labels are the numbers as they are; features count from {dataset.first_feature}, as {why}"
+        self._note(f"{self.path}: {text}")
 
     def _names_beside(self, D: int | None, K: int) -> Names:
         """Return the `Names` beside the points, those of labels only if D is None."""
@@ -91,7 +108,7 @@ class RowsFile:
 
     def _more_names(self, name: str, known: list[str] | None, beside: list[str] | None, count: int) -> list[str] | None:
         """Return `count` names, first those of the model; the file called `name` has those `beside` the points."""
-        if known is None or (beside is None and count == len(known)):
+        if known is None or (beside is None and count <= len(known)):
             return known
         if beside is None:
             reason = f"the points have {count}, but the model has names for {len(known)}"

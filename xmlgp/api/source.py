@@ -13,7 +13,7 @@ from xmlgp.api.corpus import Corpus
 from xmlgp.api.memory import InMemory
 from xmlgp.api.points import FilePath, Matrix, PointStream, Signature, TrainingData
 from xmlgp.api.rows import RowsFile
-from xmlgp.data.dataset import Dataset
+from xmlgp.data.dataset import Dataset, check_sizes
 from xmlgp.data.dense_files import DenseRows, read_dense
 from xmlgp.data.files import format_ending, locate, open_input
 from xmlgp.data.formats import is_rows
@@ -158,7 +158,8 @@ class Source:
         """Return the points for a model to be trained on; new words and labels follow those of the `model`, if any.
 
         A new model is for a `folder`, or for memory, and `same` maps names of labels to preferred names, see
-        `LabelNumbers`. SettingsError if there is an `Analysis` and the points are not texts.
+        `LabelNumbers`. SettingsError if there is an `Analysis` and the points are not texts, or if they have fewer
+        features or labels than the model.
         """
         self.check()
         analysis = self.analysis or Analysis()
@@ -172,6 +173,7 @@ class Source:
             if model is None:
                 model = new_signature(points.is_text, analysis, self.corpus or NO_OPTIONS, same)
             data = points.read(model)
+            check_sizes(data.dataset, model.D, model.K, self.title)
             if dense:
                 dense.check(data.dataset.N)
                 data = data._replace(dataset=dense.beside(data.dataset))

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.api.points import FilePath, Identifier
+from xmlgp.api.corpus import Corpus
+from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature, TrainingData
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
-from xmlgp.data.files import check_outputs, open_input, open_output
-from xmlgp.data.formats import is_libsvm
+from xmlgp.data.files import check_outputs, format_ending, open_input, open_output
+from xmlgp.data.formats import LIBSVM, MULTILABEL
 from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
@@ -27,18 +28,21 @@ from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
 
 __all__ = ["split"]
 
-#: The ending of the name of a file, with that of a compressed one.
-ENDING = re.compile(r"(\.\w+)?(\.gz)?\Z", re.IGNORECASE)
-
-#: The number of points in a header of rows, after a byte order mark, but not after the `#` of a comment.
-COUNT = re.compile(r"\A([^\d#]*)\d+")
+#: The number of points in a header of rows.
+COUNT = re.compile(r"\A\s*\d+")
 
 #: A line of a file in libsvm format that is neither blank nor a comment.
 POINT = re.compile(r"\s*[^\s#]")
+
+#: The comment in such a line.
+COMMENT = re.compile("#.*")
+
+#: UTF-8's byte order mark, decoded as Latin-1.
+BYTE_ORDER_MARK = "\xef\xbb\xbf"
 
 
 def split(
@@ -59,7 +63,8 @@ def split(
     data : path or Source
         A file of lines, as for `train`, or the folder of one.
     out : path
-        The folder for the training and the test file, whose records are those of the file `data`, unchanged.
+        The folder for the training and the test file, whose records are those of the file `data`, unchanged. Rows of
+        several labels in libsvm format get a first line `N D K`, and keep the numbers of labels and features.
     test : float
         The share of test points, below 1, or their number.
     group_column : str, optional
@@ -89,7 +94,7 @@ def split(
     folder = Path(out)
     with temporary_folder(folder) as staged:
         copies = _write_parts(records, is_test, staged, reporter)
-        if not records.is_corpus:
+        if records.noun == "point":
             names = [Path(records.path).with_name(name) for name in (FEATURES, LABELS, VECTORIZER)]
             copies += [Path(shutil.copy(file, staged)) for file in names if file.is_file()]
         files = [folder / copy.name for copy in copies]
@@ -112,20 +117,16 @@ def split(
 class Records(NamedTuple):
     """The records of N points in a file of lines, each a text, what is before them, and the group of each point.
 
-    The file is either a corpus or has rows of numbers; `encoding` is that of its lines.
+    Messages call a point `noun`; `encoding` is that of the lines of the file, `ending` that of the names of both parts.
     """
 
     path: str
-    is_corpus: bool
+    noun: str
     encoding: str
+    ending: str
     head: str
     texts: NDArray[np.object_]
     groups: Sequence[Identifier | None]
-
-    @property
-    def noun(self) -> str:
-        """What messages call a point."""
-        return "document" if self.is_corpus else "point"
 
 
 def _read_records(source: Source, group_column: str | None, reporter: Reporter) -> Records:
@@ -138,47 +139,72 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
             advice = "write JSON Lines, or divide it by `sklearn.model_selection.train_test_split`"
             raise XmlgpError(f"{points.path}: only files of lines are divided; {advice}")
         encoding = points.lines.encoding or "latin-1"  # which keeps all bytes
-        is_declared = not points.is_text and not is_libsvm(points.lines.peek_line(), strict=False)
-        found = points.labels(None)
+        rows = None if isinstance(points, Corpus) else points.read(Signature(Names()))
+        found = LabelledPoints(rows.dataset.labels) if rows else points.labels(None)
+    noun = "point" if rows else "document"
+    N = found.labels.shape[0]
+    if not N:
+        raise XmlgpError(f"{points.path}: there are no {noun}s")
     with open_input(points.path, encoding) as stream, io.TextIOWrapper(stream, encoding, newline="\n") as text:
         lines = text.readlines()
-    N = found.labels.shape[0]
-    starts = found.lines
-    if is_declared:
-        starts = range(2, N + 2)
-    elif not points.is_text:
-        starts = [number for number, line in enumerate(lines, 1) if POINT.match(line)]
-    records = Records(points.path, points.is_text, encoding, "", np.empty(N, object), [None] * N)
-    if not N:
-        raise XmlgpError(f"{points.path}: there are no {records.noun}s")
     if not lines[-1].endswith("\n"):
         lines[-1] += "\n"
+    starts = found.lines
+    ending = format_ending(points.path) or ".txt"
+    if rows:
+        lines, starts = _lines_of_rows(rows, lines)
+        if rows.format == MULTILABEL:
+            ending = ".txt"
+    if points.path.lower().endswith(".gz"):
+        ending += ".gz"
     # Lines without a point follow the point before them.
     bounds = [*(start - 1 for start in starts), len(lines)]
-    records.texts[:] = ["".join(lines[start:stop]) for start, stop in pairwise(bounds)]
-    records = records._replace(head="".join(lines[: bounds[0]]))
-    if group_column is None or found.ids is None:
-        return records
-    if missing := sum(group in (None, "") for group in found.ids):
-        have = counted(missing, "document has", "documents have")
-        reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
-    return records._replace(groups=found.ids)
+    texts = np.empty(N, object)
+    texts[:] = ["".join(lines[start:stop]) for start, stop in pairwise(bounds)]
+    groups: Sequence[Identifier | None] = [None] * N
+    if group_column is not None and found.ids is not None:
+        groups = found.ids
+        if missing := sum(group in (None, "") for group in groups):
+            have = counted(missing, "document has", "documents have")
+            reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
+    return Records(points.path, noun, encoding, ending, "".join(lines[: bounds[0]]), texts, groups)
+
+
+def _lines_of_rows(rows: TrainingData, lines: list[str]) -> tuple[list[str], Sequence[int]]:
+    """Return the lines of rows, which those of several labels in libsvm format begin anew, and where points start."""
+    N, D, K = rows.dataset.shape
+    lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
+    starts = [number for number, line in enumerate(lines, 1) if POINT.match(line)]
+    if rows.format == LIBSVM:
+        return lines, starts
+    if rows.format == MULTILABEL:
+        # Without a first line, a part might count features from another number, or lack the last ones.
+        head = f"{N} {D + (rows.dataset.first_feature or 0)} {K}\n"
+        lines = [head, *(_declared_row(lines[start - 1]) for start in starts)]
+    return lines, range(2, N + 2)
+
+
+def _declared_row(line: str) -> str:
+    """Return a point in libsvm format as it is after a line `N D K`."""
+    words = COMMENT.sub("", line).split()
+    # A point without labels starts with a blank.
+    return f"{' ' if ':' in words[0] else ''}{' '.join(words)}\n"
 
 
 def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, reporter: Reporter) -> list[Path]:
     """Write the records to files in a folder, and return these; note how many for testing are copies of others."""
-    ending = re.search(ENDING, os.path.basename(records.path))
+    is_corpus = records.noun == "document"
     parts = {"train": records.texts[~is_test].tolist(), "test": records.texts[is_test].tolist()}
     files = []
     for name, texts in parts.items():
-        # The header of rows begins with their number, perhaps after a byte order mark; a comment may precede others.
-        head = records.head if records.is_corpus else COUNT.sub(rf"\g<1>{len(texts)}", records.head)
-        file = folder / f"{name}{(ending and ending[0]) or '.txt'}"
+        # The header of rows begins with their number; a comment may precede others.
+        head = records.head if is_corpus else COUNT.sub(str(len(texts)), records.head)
+        file = folder / f"{name}{records.ending}"
         with open_output(file) as output:
             output.write("".join([head, *texts]).encode(records.encoding))
         files.append(file)
     copies = sum(map(set(parts["train"]).__contains__, parts["test"]))
-    if copies and records.is_corpus:
+    if copies and is_corpus:
         have = counted(copies, "document for testing is a copy", "documents for testing are copies")
         reporter.note(
             f"{records.path}: {have} of ones for training; --group-column with the column of texts keeps them together"

@@ -216,7 +216,7 @@ def read_run(
         new = counted(K - dataset.K, "label")
         labels = counted(len({label for label, _ in pairs}), "label")
         reporter.note(f"{source.label_texts}: texts of {labels}; {new} new")
-        dataset = Dataset(dataset.features, widen(dataset.labels, K))
+        dataset = replace(dataset, labels=widen(dataset.labels, K))
     names = name_labels(names, concepts, note=reporter.note)
     about = reporter if path is None else reporter.about(path)
     return Run(

@@ -107,7 +107,9 @@ class TrainedModel:
         """What the model expects of points."""
         data = self.data
         folder = self.folder.path if self.folder else None
-        return Signature(self.names, data["D"], data["K"], data.get("dense", 0), str(self), folder)
+        first_feature = data.get("first_feature")
+        width = data.get("dense", 0)
+        return Signature(self.names, data["D"], data["K"], width, str(self), folder, first_feature=first_feature)
 
     @property
     def label_counts(self) -> NDArray[np.integer] | None:
@@ -204,7 +206,8 @@ def model_to_replace(path: FilePath, facts: Mapping[str, Any], overwrite: bool) 
             return None
         raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
     data = folder.description["data"]
-    if data == facts:
+    # A model of an earlier version may have fewer facts.
+    if data.items() <= facts.items():
         return folder
     if overwrite or folder.stage != "trained":
         return None

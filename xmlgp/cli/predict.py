@@ -108,12 +108,12 @@ def predict(
 
     \f
     Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed),
-    or in a folder with test.txt or test.svm. Points in libsvm format may have fewer features than the model; features
-    that no training point had are ignored. If MODEL was trained on text, DATA may be a corpus as for `xmlgp vectorize`,
-    or lines of text. The answer to text is JSON Lines, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`,
-    with documents numbered from 1 where they have no identifier. A scores file has the header `N K`, or `N K assigned`
-    if labels are assigned, and a line for each point, `label:score ...`, best first. JSON Lines of assigned labels have
-    `"assigned": true`. Lines of a pipe or terminal are answered as they come.
+    or in a folder with test.txt or test.svm. Points in libsvm format may have fewer features than the model, and count
+    them from 0 or 1 as the training data do. If MODEL was trained on text, DATA may be a corpus as for `xmlgp
+    vectorize`, or lines of text. The answer to text is JSON Lines, `{"id": ..., "labels": [{"label": ...,
+    "probability": ...}]}`, with documents numbered from 1 where they have no identifier. A scores file has the header
+    `N K`, or `N K assigned` if labels are assigned, and a line for each point, `label:score ...`, best first. JSON
+    Lines of assigned labels have `"assigned": true`. Lines of a pipe or terminal are answered as they come.
 
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
     score, which may be none, and --assign those of the highest expected F1, at least one, if labels are independent; a

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.plurals import counted
 
 __all__ = [
     "Dataset",
@@ -103,6 +104,9 @@ class Dataset:
         There may also be dense features, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, whose stored elements are the positive labels; column indices are sorted, without duplicates.
+    first_feature : int, optional
+        The number of the first feature in rows of several labels, 0 or 1. None if there is none: of matrices, text and
+        files of two classes.
 
     Notes
     -----
@@ -111,6 +115,7 @@ class Dataset:
 
     features: Features
     labels: csr_array
+    first_feature: int | None = None
 
     def __post_init__(self) -> None:
         if self.labels.shape[0] != self.features.N:
@@ -157,15 +162,14 @@ class Dataset:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a model folder stores of its data: N, D, K, the number of dense features if any, and the fingerprint."""
-        facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
-        if self.features.width:
-            facts["dense"] = self.features.width
-        return facts | {"fingerprint": self.fingerprint}
+        """What a model folder stores of its data: N, D, K, the fingerprint, and the other attributes that they have."""
+        facts = {"N": self.N, "D": self.D, "K": self.K, "fingerprint": self.fingerprint}
+        others = {"dense": self.features.width or None, "first_feature": self.first_feature}
+        return facts | {name: number for name, number in others.items() if number is not None}
 
     def rows(self, selection: Rows) -> Dataset:
         """Return a data set of the selected points."""
-        return Dataset(self.features[selection], self.labels[selection])
+        return replace(self, features=self.features[selection], labels=self.labels[selection])
 
 
 def as_csr(
@@ -194,18 +198,15 @@ def consecutive_rows(matrix: csr_array, rows: slice) -> csr_array:
     return as_csr(matrix.data[elements], matrix.indices[elements], indptr - indptr[0], matrix.shape[1])
 
 
-def check_sizes(dataset: Dataset, D: int, K: int, path: str | None = None) -> None:
+def check_sizes(dataset: Dataset, D: int, K: int, title: str) -> None:
     """Raise SettingsError if points to learn from have fewer features or labels than the model, which has D and K.
 
-    The message starts with the path of their file, if there is one.
+    The message calls their data by a `title`.
     """
     for count, least, noun in (dataset.D, D, "feature"), (dataset.K, K, "label"):
         if count < least:
-            where = f"{path}: " if path else ""
-            raise SettingsError(
-                f"{where}the points have {count} {noun}{'' if count == 1 else 's'}, but the model was trained on "
-                f"{least}; points to learn from need at least as many"
-            )
+            reason = f"{counted(count, noun)}, but the model was trained on {least}"
+            raise SettingsError(f"{title}: {reason}; points to learn from need at least as many")
 
 
 def empty_dataset(D: int, K: int, width: int = 0) -> Dataset:
@@ -217,9 +218,9 @@ def empty_dataset(D: int, K: int, width: int = 0) -> Dataset:
 
 def stack(datasets: Sequence[Dataset]) -> Dataset:
     """Concatenate the points of data sets, at least one, with the same D and K."""
-    return Dataset(
-        Features.stack([dataset.features for dataset in datasets]), stack_rows([dataset.labels for dataset in datasets])
-    )
+    features = Features.stack([dataset.features for dataset in datasets])
+    labels = stack_rows([dataset.labels for dataset in datasets])
+    return replace(datasets[0], features=features, labels=labels)
 
 
 def array_blocks(array: NDArray[Any]) -> list[slice]:

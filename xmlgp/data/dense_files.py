@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class DenseRows:
     def beside(self, dataset: Dataset, start: int = 0) -> Dataset:
         """Return the points of a `Dataset` with their dense features, the rows from `start` on."""
         rows = self.array[start : start + dataset.N]
-        return Dataset(Features(dataset.features.sparse, rows), dataset.labels)
+        return replace(dataset, features=Features(dataset.features.sparse, rows))
 
 
 def read_dense(dense: Any, data: str) -> DenseRows:

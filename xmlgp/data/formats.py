@@ -6,6 +6,7 @@ The first line of a file determines its format; the file name does not.
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from scipy.sparse import csr_array
 
@@ -97,14 +98,16 @@ def read_rows(
     progress: Progress = silent,
     multilabel: bool | None = None,
     note: Callable[[str], object] = ignore,
+    first: int | None = None,
 ) -> tuple[Dataset, str]:
     """Return the points of an open file (`LineReader` at the first line), and `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
 
-    `multilabel` says whether a file in libsvm format has several labels per point; None infers it from the file. `note`
-    gets the assumptions about that format, one sentence each. DataFormatError is raised if the file is malformed.
+    `multilabel` says whether a file in libsvm format has several labels per point, and `first` the number of its first
+    feature then; None infers it from the file. `note` is told of lines without a point in such a file. DataFormatError
+    is raised if the file is malformed.
     """
     if is_libsvm(reader.peek_line(), strict=False):
-        dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note)
+        dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note, first=first)
         data_format = MULTILABEL if multilabel else LIBSVM
     else:
         dataset = repository_format.read_points(reader, progress)
@@ -123,19 +126,22 @@ def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
 
 
 def read_blocks(
-    reader: LineReader, D: int, K: int = 1, labelled: bool = True, note: Callable[[str], object] = ignore
+    reader: LineReader,
+    D: int,
+    K: int = 1,
+    labelled: bool = True,
+    note: Callable[[str], object] = ignore,
+    first: int | None = None,
 ) -> tuple[Header, Iterator[Dataset]]:
     """Return the `Header` of an open file and its points in blocks, for a model with D features and K labels.
 
     A file in libsvm format is one block. It does not declare D and K, so its points get those of the model
-    (`fit_to_model`). Labels of such a file are not read if `labelled` is false and K is above one. DataFormatError has
-    the line number; iterating over the blocks may also raise it.
+    (`fit_to_model`), whose first feature has the number `first` if K is above one. Labels of such a file are then not
+    read if `labelled` is false. DataFormatError has the line number; iterating over the blocks may also raise it.
     """
     if not is_libsvm(reader.peek_line(), strict=False):
         return repository_format.read_blocks(reader)
-    # Labels of two classes are always read, so the points have K = 1.
-    labelled = labelled or K == 1
-    dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
+    dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled, first, D)
     dataset = fit_to_model(dataset, D, K if labelled else 0, reader.path, note)
     return Header(*dataset.shape), iter([dataset])
 
@@ -143,9 +149,9 @@ def read_blocks(
 def fit_to_model(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:
     """Return points of a file in libsvm format with exactly the D features of a model and at least its K labels.
 
-    Features with a higher number than D are dropped with a note, because no training point had them.
+    Features beyond D, which only files of two classes have, are dropped with a note: no training point had them.
     """
     if dataset.D > D:
         note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
     features = widen(dataset.features.sparse[:, :D], D)
-    return Dataset(Features(features), widen(dataset.labels, max(K, dataset.K)))
+    return replace(dataset, features=Features(features), labels=widen(dataset.labels, max(K, dataset.K)))

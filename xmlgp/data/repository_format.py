@@ -12,6 +12,7 @@ value that is zero as a float32 is not stored.
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ def read_points(reader: LineReader, progress: Progress = silent) -> Dataset:
         for block in blocks:
             parts.append(block)
             bar.update(block.N)
-    return stack(parts)
+    return replace(stack(parts), first_feature=0)
 
 
 def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Progress = silent) -> None:

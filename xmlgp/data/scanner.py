@@ -35,11 +35,14 @@ FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 #: What is wrong with a line, and the words that say so of the word that begins where the loop stopped.
 WELL_FORMED, NO_LABELS, LABEL_BEYOND, NO_PAIR, FEATURE_BEYOND = range(5)
 REASONS = {
-    NO_LABELS: "{word} is not a list of labels such as 3,17; the line of a point without labels starts with a space",
+    NO_LABELS: "{word} is not a list of labels such as 3,17; {advice}",
     LABEL_BEYOND: "label {word} is not below {K}, the number of labels in the first line; without it, the limit",
     NO_PAIR: "{word} is not a feature:value pair of a number from 0 and a finite decimal number",
     FEATURE_BEYOND: "feature {word} is not below {D}, the number of features in the first line; without it, the limit",
 }
+
+#: What is said beside of labels that are none, of a file with a first line `N D K` and of libsvm format.
+ADVICE = ("the line of a point without labels starts with a space", "labels are whole numbers, or -1 and +1")
 
 #: What ends a label, or an index.
 END_OF_NUMBER = re.compile(rb"[ \t,:\n]")
@@ -88,7 +91,7 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
         end = END_OF_NUMBER if mistake in (LABEL_BEYOND, FEATURE_BEYOND) else END_OF_WORD
         found = end.search(text, at)
         word = quote(text[at : found.start() if found else len(text)])
-        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K)))
+        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K, advice=ADVICE[libsvm])))
     values = values[: pair_ends[-1]]
     inexact = np.flatnonzero(np.isnan(values))
     if len(inexact):

@@ -104,11 +104,15 @@ def is_data(entry: object) -> bool:
     if not isinstance(entry, dict):
         return False
     width = entry.get("dense", 1)
+    first_feature = entry.get("first_feature", 0)
     return (
         all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
         and isinstance(entry.get("fingerprint"), str)
         and type(width) is int
         and width > 0
+        # True equals 1.
+        and type(first_feature) is int
+        and first_feature in (0, 1)
     )
 
 
