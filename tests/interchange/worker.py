@@ -134,6 +134,41 @@ def measures_of_napkinxc(true, predicted, train):
     }
 
 
+def differences_of_napkinxc():
+    """Return measures of a few points where napkinXC differs from xmlgp by the table of the page on evaluation."""
+    from napkinxc import metrics
+
+    train, K = [[0], [0, 1], [1], [0]], 4
+    true, listed = [[0, 3], [1]], [[0, 1], [1, 0]]
+    weights = [metrics.Jain_et_al_inverse_propensity(rows) for rows in (train, indicators(train, K).astype(float))]
+    equal = np.full((1, 18), 0.5)
+    equal[0, 17] = 0.9
+    ranked = [equal[0], np.arange(18) == 1]
+    return {
+        "weights of lists": weights[0],
+        "weights": weights[1],
+        "PSP of lists": metrics.psprecision_at_k(true, listed, weights[0], k=2),
+        "PSP": metrics.psprecision_at_k(true, listed, weights[1], k=2),
+        "equal": equal,
+        "P of equal": metrics.precision_at_k(ranked[1][np.newaxis].astype(float), equal, k=3),
+        "macro-recall": metrics.macro_recall_at_k([[0], [1], [1, 3]], [[0, 1, 2], [2, 1, 0], [0, 2, 1]], k=1),
+    }
+
+
+def differences_of_fasttext():
+    """Return N, P and recall @1 and @5 of four lines with labels of the training file and two without."""
+    import fasttext
+
+    train = "__label__a cat purr meow\n__label__b dog bark wolf\n__label__c bird sing fly\n" * 50
+    test = "__label__a cat purr\n__label__b dog bark\ncat meow\n__label__z dog\n__label__a __label__z cat meow\n"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (("train", train), ("test", test + "__label__a __label__b cat dog\n")):
+            with open(f"{folder}/{name}", "w", encoding="utf-8") as stream:
+                stream.write(text)
+        model = fasttext.train_supervised(f"{folder}/train", loss="ova", epoch=50, lr=0.5, thread=1, verbose=0)
+        return {"measures": [model.test(f"{folder}/test", k) for k in (1, 5)]}
+
+
 def score_with_napkinxc(train, test, scores):
     """Write the probabilities of a label tree as lines of `label:probability`."""
     from napkinxc.models import PLT
