@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # DuckDB 2.0.1: read_json loses every value of a column that is null in the first 20,480 lines.
 #
-# Expected: the values, or an error. The reader takes the types from a sample of 20,480 lines (`sample_size`), and a later
-# value that does not fit, such as text in a column of numbers, is an error that names the line and `sample_size`. A list
-# that is empty in the whole sample becomes JSON[], which takes any value.
+# Expected: the values, or an error. The reader takes the types from a sample of 20,480 lines (`sample_size`), and a
+# later value that does not fit, such as text in a column of numbers, is an error that names the line and `sample_size`.
+# A list that is empty in the whole sample becomes JSON[], which takes any value.
 # Seen: a column that is null in the whole sample has the type "NULL", and numbers, texts and lists after it are read as
 # null: no error, no warning. One line with a value within the sample, and all are there.
-# (That a new key after the sample is dropped and that numbers are rounded is reported as issues 25826 and 25786; a search
-# of the issues did not find this one, in which the key is in every line.)
+# (Reported upstream are that a new key after the sample is dropped, 25826, and that numbers are rounded, 25786; a search
+# of the issues did not find this case, in which the key is in every line.)
 # Who meets it: whoever reads JSON Lines in which the labels are null for points without labels and the labelled points
-# come last, or a score that only later records have. 20,480 lines is more than any test file has.
+# come last, or a score that only later records have. 20,480 lines is more than most test files have.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -31,7 +31,8 @@ def read(first: object, lines: int, last: object) -> tuple[str, int, object]:
     Path("points.jsonl").write_text("".join(json.dumps({"id": n, "labels": v}) + "\n" for n, v in enumerate(values)))
     table = duckdb.sql("SELECT * FROM read_json('points.jsonl') ORDER BY id")
     kind, rows = str(table.types[1]), table.fetchall()
-    print(f"{lines} times {json.dumps(first)}, then {json.dumps(last)}: {kind}, {len(rows)} records, last {rows[-1][1]}")
+    print(f"{lines} times {json.dumps(first)}, then {json.dumps(last)}: {kind}, {len(rows)} records,", end=" ")
+    print("the last of them", rows[-1][1])
     return kind, len(rows), rows[-1][1]
 
 
