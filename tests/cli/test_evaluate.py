@@ -6,12 +6,18 @@ The measures themselves are compared with scikit-learn in tests/metrics.
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits
+from sklearn.naive_bayes import GaussianNB
 
 import xmlgp
 from tests.cli import command
 from tests.cli.command import said
+from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.progress import Reporter
 
 # Three points of which the last has no label.
 SCORES = "3 4\n0:0.9 1:0.8 3:0.7\n2:0.5 1:0.4\n0:1\n"
@@ -46,7 +52,7 @@ FILES = {
     "rows.txt": "4 2 3\n2 0:1\n0 0:1\n 0:1\n 0:1\n",
 }
 
-UNLABELLED = "1 test point has no labels and counts 0 in means over points"
+UNLABELLED = "Test points without labels: 1 of 3; they count 0 in means over points"
 LISTED = "a.scores lists at most 3 labels per point; for larger k the others count as wrong"
 SIX = "a.scores lists 6 of 12 pairs of point and label; `xmlgp predict -k all` lists all"
 
@@ -359,3 +365,100 @@ def test_wrong_usage_is_refused():
         "test.txt": "Missing argument",
     }.items():
         assert reason in said(run(*arguments.split()), 2)
+
+
+def test_probabilities_and_their_logarithms_have_the_same_ranking(tmp_path):
+    """The highest log probability is 0, and the lowest probability: an array lists zeros if a score is negative."""
+    X, y = load_digits(return_X_y=True)
+    model = GaussianNB().fit(X[:900], y[:900])
+    labels = np.eye(10)[y[900:]]
+    probabilities = model.predict_proba(X[900:])
+    expected = xmlgp.evaluate(probabilities, labels).measures
+    assert expected["P@1"] == pytest.approx(100 * model.score(X[900:], y[900:]))
+    notes = []
+    found = xmlgp.evaluate(model.predict_log_proba(X[900:]), labels, reporter=Reporter(note=notes.append))
+    assert found.measures["P@1"] == expected["P@1"]
+    sentence = "the table of scores has negative scores, so none is a probability, and 0 counts as a score"
+    assert notes == [sentence]
+    # The logarithm of 0 is −∞, which is not listed, as 0 is not; single precision has more of them.
+    with np.errstate(divide="ignore"):
+        np.save(tmp_path / "log.npy", np.log(probabilities))
+    np.save(tmp_path / "plain.npy", np.asfortranarray(probabilities))
+    for file in "log.npy", "plain.npy":
+        assert xmlgp.evaluate(tmp_path / file, labels).measures == expected
+    with pytest.raises(SettingsError, match=r"contains scores outside \[0, 1\], but calibration needs probabilities"):
+        xmlgp.evaluate(tmp_path / "log.npy", labels, measures=["calibration"])
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.int8, list, pd.DataFrame])
+def test_tables_of_scores_are_read_whatever_they_are(kind):
+    table = [[0, 3, 1], [2, -1, 0]]
+    scores = table if kind is list else pd.DataFrame(table) if kind is pd.DataFrame else np.array(table, kind)
+    # Of the second point, −1 is below 0, so the third label is the second.
+    measures = xmlgp.evaluate(scores, csr_array([[0, 1, 0], [0, 0, 1]], dtype=bool), ks=(1, 2)).measures
+    assert (measures["P@1"], measures["P@2"]) == (50, 50)
+
+
+def test_stored_scores_of_a_sparse_matrix_rank_above_others():
+    scores = sp.csr_array(([-1.0, -2.0], ([0, 0], [2, 1])), (1, 4))
+    measures = xmlgp.evaluate(scores, csr_array([[1, 1, 0, 0]], dtype=bool), ks=(2,), measures=["auc"]).measures
+    # Of the true labels, 0 is tied with 3, and 1 is above it.
+    assert (measures["P@2"], measures["AUC_instance"]) == (50, (0.5 + 1) / 4)
+
+
+def test_each_point_of_an_array_with_one_label_has_a_score():
+    probabilities = np.array([[0.0], [1.0], [0.25]])
+    found = xmlgp.evaluate(probabilities, np.array([[0], [1], [1]]))
+    assert found.measures["accuracy"] == pytest.approx(200 / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "sentence"),
+    [
+        ("nan.npy", [[0.5, np.nan, 0, 0]], "nan.npy: a score is not a finite number"),
+        ("inf.npy", [[0.5, np.inf, 0, -1]], "inf.npy: a score is not a finite number"),
+        ("one.npy", [0.5, 0.25], "one.npy: scores are a matrix of real numbers, N×K, not (2,) of float64"),
+        ("small.npy", np.zeros((3, 2)), "small.npy has 2 labels, but test.txt has 4"),
+        ("text.npy", [["a"]], "a table must have numbers"),
+        ("pickle.npy", np.array([[None]]), "pickle.npy: this is not a complete .npy file"),
+        ("cut.npy", b"\x93NUMPY\x01\0", "cut.npy: this is not a complete .npy file"),
+    ],
+)
+def test_arrays_that_are_no_scores_are_refused(tmp_path, name, array, sentence):
+    if isinstance(array, bytes):
+        (tmp_path / name).write_bytes(array)
+    else:
+        np.save(tmp_path / name, np.array(array), allow_pickle=True)
+    assert said(run(name, "test.txt", "-q")).startswith(sentence)
+
+
+def test_probabilities_of_fasttext_are_cut_at_1(tmp_path):
+    (tmp_path / "ft.scores").write_text("3 4\n0:1.00001 1:0.8 3:0.7\n2:0.5 1:0.4\n0:1.00001\n")
+    (tmp_path / "cut.scores").write_text("3 4\n0:1 1:0.8 3:0.7\n2:0.5 1:0.4\n0:1\n")
+    result = run("ft.scores", "test.txt", "--calibration")
+    assert result.stdout == run("cut.scores", "test.txt", "--calibration").stdout
+    note = "ft.scores: 2 scores above 1 by at most 0.0001, as of fastText, are taken as 1"
+    assert note in result.stderr.splitlines()
+    assert note not in run("ft.scores", "test.txt").stderr
+    (tmp_path / "one.scores").write_text("5 1\n0:1.00001\n0:0.6\n0:0.25\n0:0.625\n0:0\n")
+    assert "one.scores: 1 score above 1 by" in run("one.scores", "one.svm").stderr
+    (tmp_path / "ft.scores").write_text("3 4\n0:1.001\n\n\n")
+    assert said(run("ft.scores", "test.txt", "--calibration", "-q")).startswith("ft.scores contains scores outside")
+
+
+def test_lists_of_equal_scores_in_another_order_are_noted(tmp_path):
+    labels = "".join(f"{point % 4} 0:1\n" for point in range(20))
+    (tmp_path / "twenty.txt").write_text(f"20 1 4\n{labels}")
+    same = "2:0.5 0:0.5 1:0.5\n"
+    best_first = "2:0.9 0:0.5 1:0.5\n"
+    note = "lists labels of equal score in another order for 3 of 20 points; here ties are ranked by the number of the"
+    for reordered, expected in (3, True), (2, False):
+        lines = same * reordered + best_first * (20 - reordered)
+        (tmp_path / "broken.scores").write_text(f"20 4\n{lines}")
+        for others in [], ["broken.scores"]:
+            assert (note in run("broken.scores", *others, "twenty.txt").stderr) == expected
+    # Neither lists that do not have the best label first, nor matrices have an order.
+    (tmp_path / "by_label.scores").write_text("20 4\n" + "2:0.5 1:0.5 3:0.9\n" * 20)
+    sp.save_npz(tmp_path / "broken.npz", sp.csr_matrix((np.ones(60), [2, 0, 1] * 20, np.arange(0, 61, 3)), (20, 4)))
+    for name in "by_label.scores", "broken.npz":
+        assert "equal score" not in run(name, "twenty.txt").stderr

@@ -22,16 +22,15 @@ from xmlgp.data.files import locate
 from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.metrics.auc import auc_statistics
-from xmlgp.metrics.binary import are_probabilities, binary_statistics
+from xmlgp.metrics.binary import binary_statistics
 from xmlgp.metrics.intervals import Difference, Interval, about_intervals, differences, intervals
 from xmlgp.metrics.macro import macro_statistics
-from xmlgp.metrics.probabilities import calibration_statistics, top_calibration_statistics
+from xmlgp.metrics.probabilities import calibration_statistics, check_probabilities, top_calibration_statistics
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.ranking import count_reordered_ties, ranking_statistics
 from xmlgp.metrics.statistics import Statistic, values
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.errors import SettingsError, UsageError
-from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate", "rank_labels"]
@@ -40,6 +39,9 @@ Note = Callable[[str], object]
 
 #: Groups of measures that `evaluate` takes.
 MEASURES = ("auc", "calibration", "macro", "assigned")
+
+#: The share of points beyond which another order of equal scores is noted; rounding leaves a few ties.
+REORDERED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def evaluate(
     ----------
     scores : path, matrix N×K, Scores, Predictions or list
         A file as for `xmlgp evaluate`, what `predict` returns or yields, or a list of the names of the labels of each
-        point, which are assigned, or of pairs of name and score.
+        point, which are assigned, or of pairs of name and score. A sparse matrix lists what it stores, another one what
+        is not 0, or all but −∞ if a score is negative.
     labels : path, matrix N×K, list of lists of names, Dataset or Source
         The true labels; a path as for `xmlgp evaluate`. Names, also those of the columns of a DataFrame, are matched
         with those in `scores`, or with those that `train` has for numbers.
@@ -163,7 +166,7 @@ def compare(
     Raises
     ------
     SettingsError
-        As by `evaluate`, and if one method ranks labels and the other assigns them, or with a single point.
+        As by `evaluate`, and if one method ranks labels and the other assigns them.
     """
     # Both methods have some notes in common.
     reporter = reporter._replace(note=functools.cache(reporter.note))
@@ -171,8 +174,6 @@ def compare(
     if first.kind != second.kind:
         names = f"{title_of(a, 'A')} and {title_of(b, 'B')}"
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
-    if first.points < 2:
-        raise SettingsError("there is only one point, which shows no difference beyond chance")
     reporter.note(about_intervals(first.points))
     return Comparison(first.kind, differences(first.statistics, second.statistics))
 
@@ -229,23 +230,25 @@ def _evaluations(
 def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: Note) -> Evaluation:
     """Return the measures of scores: those of a ranking, of assigned labels, or of data of one label."""
     name, scores, labels, *_ = matching
-    longest = int(np.diff(scores.indptr).max(initial=0))
-    if not longest:
-        note(f"{name} lists no labels")
+    longest = np.diff(scores.indptr).max(initial=0)
     unlabelled = scores.N - np.count_nonzero(np.diff(labels.indptr))
     if unlabelled and scores.K > 1:
-        points = counted(unlabelled, "test point has no labels and counts", "test points have no labels and count")
-        note(f"{points} 0 in means over points")
+        note(f"Test points without labels: {unlabelled} of {scores.N}; they count 0 in means over points")
     if scores.assigned or "assigned" in options.measures:
         _note_unused(options, ("auc", "calibration", "macro"), "assigned labels", note)
         return Evaluation("assignment", assignment_statistics(scores.matrix, labels), scores.N)
-    if "calibration" in options.measures:
-        _check_probabilities(scores, name)
+    calibration = "calibration" in options.measures
     if scores.K == 1:
         _note_unused(options, ("auc", "macro"), "binary data", note)
-        return _evaluate_binary(matching, "calibration" in options.measures, note)
-    if options.ks[-1] > longest > 0:
+        return _evaluate_binary(matching, calibration, note)
+    if calibration:
+        check_probabilities(scores.matrix, name, note)
+    if options.ks[-1] > longest:
         note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
+    reordered = count_reordered_ties(scores.matrix, options.ks[-1])
+    if reordered > REORDERED_SHARE * scores.N:
+        ranked = "here ties are ranked by the number of the label, the lower first"
+        note(f"{name} lists labels of equal score in another order for {reordered} of {scores.N} points; {ranked}")
     propensities = _propensities(matching, facts, options, note) if facts.shape else None
     listed, total = len(scores.labels), scores.N * scores.K
     if listed < total and {"auc", "calibration"}.intersection(options.measures):
@@ -270,25 +273,18 @@ def _propensities(matching: Matched, facts: TrainingFacts, options: _Options, no
     return estimated.values
 
 
-def _check_probabilities(scores: Scores, name: str) -> None:
-    """Raise SettingsError if scores are not probabilities, or if there are none."""
-    if not len(scores.scores):
-        raise SettingsError(f"{name} contains no scores, so there are no probabilities to evaluate")
-    if scores.scores.min() < 0 or scores.scores.max() > 1:
-        raise SettingsError(f"{name} contains scores outside [0, 1]; predict probabilities with `output=probability`")
-
-
 def _evaluate_binary(matching: Matched, calibration: bool, note: Note) -> Evaluation:
     """Return the measures of data of one label, and note what scores are; SettingsError if a point has none."""
     name, scores, true, *_ = matching
     missing = np.flatnonzero(np.diff(scores.indptr) == 0)
     if len(missing):
         raise SettingsError(f"{name}: point {missing[0] + 1} has no score, but accuracy needs one per point")
-    if are_probabilities(scores.matrix):
+    statistics = binary_statistics(scores.matrix, true)
+    if calibration or "log_loss" in statistics:
+        check_probabilities(scores.matrix, name, note)
         note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
     else:
         note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
-    statistics = binary_statistics(scores.matrix, true)
     if calibration:
         statistics["ECE"] = calibration_statistics(scores.matrix, true)["ECE"]
     if "AUC" not in statistics:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
-from xmlgp.api.memory import as_matrix, columns_of
+from xmlgp.api.memory import as_array, as_matrix, columns_of
 from xmlgp.api.points import FilePath, LabelledPoints, is_matrix
 from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source, is_path, title_of
@@ -22,7 +22,7 @@ from xmlgp.data.dataset import as_csr, widen
 from xmlgp.data.files import open_input
 from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
-from xmlgp.data.matrix_files import read_matrix
+from xmlgp.data.matrix_files import listed_entries, read_matrix
 from xmlgp.metrics.ranking import are_true
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_reader import NamedScores, read_label_records, read_label_table, scores_of_records
@@ -141,15 +141,15 @@ def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not is_table_of_numbers(scores):
         return scores_of_records(scores)
-    return NamedScores(_scores_in_matrix(scores, "the table of scores"), columns_of(scores, "label"))
+    return NamedScores(_scores_in_matrix(scores, "the table of scores", reporter.note), columns_of(scores, "label"))
 
 
 def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
-    """Return the scores of a scores file, JSON Lines, a table, or a sparse matrix."""
+    """Return the scores of a scores file, JSON Lines, a table, or a matrix."""
     if os.path.isdir(path):
         raise SettingsError(f"{path} is a folder; the scores come first, then the data")
-    if path.lower().endswith(".npz"):
-        return NamedScores(_scores_in_matrix(read_matrix(path), path))
+    if path.lower().endswith((".npy", ".npz")):
+        return NamedScores(_scores_in_matrix(read_matrix(path), path, reporter.note))
     format = format_of(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
@@ -162,15 +162,19 @@ def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
         return NamedScores(read_open_scores(reader, reporter.progress))
 
 
-def _scores_in_matrix(table: Any, name: str) -> Scores:
-    """Return the scores that a matrix stores, N×K; SettingsError, which calls it by a name, if some are no scores."""
+def _scores_in_matrix(table: Any, name: str, note: Note) -> Scores:
+    """Return the scores that a matrix lists, N×K; SettingsError, which calls it by a name, if some are no scores."""
+    if not issparse(table):
+        table = as_array(table)
     if len(table.shape) != 2 or table.shape[1] > MOST_LABELS or table.dtype.kind not in "biuf":
         raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}")
-    matrix = as_matrix(table)
-    if not matrix.sorted_indices().has_canonical_format:
+    matrix = as_matrix(table).sorted_indices() if issparse(table) else listed_entries(table)
+    if not matrix.has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")
     if not np.isfinite(matrix.data).all():
         raise SettingsError(f"{name}: a score is not a finite number")
+    if (matrix.data < 0).any():
+        note(f"{name} has negative scores, so none is a probability, and 0 counts as a score")
     return Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
 
 

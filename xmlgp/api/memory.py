@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Number
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.api.points import Block, Identifier, PointStream, Signature, TrainingData, is_matrix
@@ -23,6 +24,7 @@ from xmlgp.text.names import Names
 
 __all__ = [
     "InMemory",
+    "as_array",
     "as_matrix",
     "check_columns",
     "check_not_masked",
@@ -189,16 +191,20 @@ def as_matrix(table: Any, dtype: DTypeLike | None = None) -> csr_array:
         raise SettingsError("Complex data not supported; give real numbers, such as `data.real`")
     if sp.issparse(table):
         return csr_array(table, dtype=dtype)
-    try:
+    return csr_array(as_array(table), dtype=dtype)
+
+
+def as_array(table: Any) -> NDArray[Any]:
+    """Return a dense table of real numbers as an array; SettingsError if it has texts or lists."""
+    with contextlib.suppress(TypeError, ValueError):
         array = np.asarray(table)
         if array.dtype.kind == "O":
             array = array.astype(float)
         elif array.dtype == np.float16:  # which sparse matrices cannot have
             array = array.astype(np.float32)
-        return csr_array(array, dtype=dtype)
-    except (TypeError, ValueError):
-        reason = "a table must have numbers; texts and lists of names are one column of it, such as df['text']"
-        raise SettingsError(reason) from None
+        if array.dtype.kind in "biuf":
+            return array
+    raise SettingsError("a table must have numbers; texts and lists of names are one column of it, such as df['text']")
 
 
 def labels_in_memory(Y: Any, N: int) -> csr_array:

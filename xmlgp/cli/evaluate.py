@@ -73,8 +73,8 @@ def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: Optio
 
     \f
     SCORES is a scores file, JSON Lines, or a table with a row for each label of a point, as predict writes them; lines
-    of `label:score` as napkinXC or omikuji write them; or a sparse matrix N×K in .npz. DATA is a corpus, rows of
-    numbers, a folder with test.txt or the like, or a file of labels alone.
+    of `label:score` as napkinXC or omikuji write them; or a matrix N×K, sparse in .npz or dense in .npy. DATA is a
+    corpus, rows of numbers, a folder with test.txt or the like, or a file of labels alone.
 
     SCORES and DATA have the same points in the same order, or the same identifiers. Labels with names are matched by
     name; for the numbers of a scores file, the names are those of the model that --train names.

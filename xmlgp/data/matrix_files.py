@@ -1,15 +1,20 @@
-"""Sparse matrices in .npz files of strangers."""
+"""Matrices in .npz and .npy files of strangers."""
 
 from __future__ import annotations
 
 import os
 import zipfile
+from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from xmlgp.data.dataset import array_blocks, as_csr, stack_rows
 from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.npy import map_array
 
-__all__ = ["read_matrix"]
+__all__ = ["listed_entries", "read_matrix"]
 
 #: Bytes that the arrays of a file may have in memory, however small the file is.
 FREE_BYTES = 1 << 28
@@ -18,9 +23,15 @@ FREE_BYTES = 1 << 28
 MOST_EXPANDED = 100
 
 
-def read_matrix(path: str) -> sp.csr_array:
-    """Return the CSR matrix in an untrusted .npz file of SciPy; SettingsError if there is none."""
+def read_matrix(path: str) -> sp.csr_array | NDArray[Any]:
+    """Return the CSR matrix in an untrusted .npz file of SciPy, or the array in a .npy file, memory-mapped.
+
+    SettingsError is raised if there is none.
+    """
+    kind = ".npy file" if path.lower().endswith(".npy") else ".npz file with a CSR matrix"
     try:
+        if kind == ".npy file":
+            return map_array(path)
         with zipfile.ZipFile(path) as archive:
             expanded = sum(member.file_size for member in archive.infolist())
         if expanded <= max(FREE_BYTES, MOST_EXPANDED * os.path.getsize(path)):
@@ -33,5 +44,22 @@ def read_matrix(path: str) -> sp.csr_array:
     except OSError:
         raise
     except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files, and memory for what these claim
-        raise SettingsError(f"{path}: this is not a complete .npz file with a CSR matrix") from None
+        raise SettingsError(f"{path}: this is not a complete {kind}") from None
     raise SettingsError(f"{path}: it expands to more than {MOST_EXPANDED} times its size; save it without compression")
+
+
+def listed_entries(array: NDArray[Any]) -> sp.csr_array:
+    """Return the entries of an array of scores, N×K, that are scores, a block of points at a time.
+
+    Zeros are not, unless a score is negative: then 0 is the highest log probability. Nor is −∞, the logarithm of 0. Of
+    data with one label, each point has a score.
+    """
+    K = array.shape[1]
+    keeps_zeros = K == 1 or any((array[rows] < 0).any() for rows in array_blocks(array))
+    parts = [sp.csr_array((0, K), dtype=array.dtype)]
+    for rows in array_blocks(array):
+        block = array[rows]
+        listed = ((block != 0) | keeps_zeros) & (block != -np.inf)
+        ends = np.cumsum(listed.sum(axis=1))
+        parts.append(as_csr(block[listed], np.nonzero(listed)[1], np.concatenate([[0], ends]), K))
+    return stack_rows(parts)

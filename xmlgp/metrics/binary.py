@@ -4,24 +4,19 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.metrics.auc import pooled_area
-from xmlgp.metrics.probabilities import calibration_statistics
+from xmlgp.metrics.probabilities import are_probabilities, calibration_statistics
 from xmlgp.metrics.ranking import check_shapes
 from xmlgp.metrics.statistics import Statistic, ratio
 from xmlgp.runtime.errors import SettingsError
 
-__all__ = ["are_probabilities", "binary_statistics"]
-
-
-def are_probabilities(scores: csr_array) -> bool:
-    """Return whether all stored scores of a csr_array are in [0, 1]."""
-    return bool(np.all((scores.data >= 0) & (scores.data <= 1)))
+__all__ = ["binary_statistics"]
 
 
 def binary_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statistic]:
     """Return measures of the scores s, N×1, of data with a single label, as statistics of the points.
 
-    - `accuracy`, 1/N Σ_i [y_i = [s_i > t]] in percent. Scores that are all in [0, 1] are probabilities, and t is 1/2;
-      other scores are utilities, and t is 0;
+    - `accuracy`, 1/N Σ_i [y_i = [s_i > t]] in percent. Scores that are all in [0, 1] are probabilities (see
+      `are_probabilities`), and t is 1/2; other scores are utilities, and t is 0;
     - `log_loss`, −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] in nats, for probabilities only;
     - `AUC`, from 0 to 1, unless all points have the label or none has it.
 

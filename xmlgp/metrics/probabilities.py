@@ -1,13 +1,13 @@
 """Measures of probabilities: log loss, reliability, and the expected calibration error, also of the top k labels.
 
-Probabilities are a csr_array, N×K, that lists some or all labels of each point; true labels are a csr_array of bool,
-N×K. All functions raise SettingsError if the shapes disagree.
+Probabilities are a csr_array, N×K, that lists some or all labels of each point; one above 1 counts as 1. True labels
+are a csr_array of bool, N×K. All functions raise SettingsError if the shapes disagree.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,22 @@ from scipy.sparse import csr_array
 
 from xmlgp.metrics.ranking import are_true, canonical, check_shapes, points_of, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.runtime.errors import SettingsError
+from xmlgp.runtime.plurals import counted
 
-__all__ = ["Bin", "calibration_statistics", "frequency_groups", "reliability", "top_calibration_statistics"]
+__all__ = [
+    "Bin",
+    "are_probabilities",
+    "calibration_statistics",
+    "check_probabilities",
+    "frequency_groups",
+    "reliability",
+    "top_calibration_statistics",
+]
+
+#: How far a probability may be above 1; then it counts as 1. fastText adds 1e-5 to a probability before it takes the
+#: logarithm; its hierarchical softmax does so for each node on the way to a label.
+ROUNDING = 1e-4
 
 #: Number of bins of Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017.
 _BINS = 15
@@ -33,6 +47,23 @@ class Bin(NamedTuple):
     entries: int
     probability: float
     true: float
+
+
+def are_probabilities(scores: csr_array) -> bool:
+    """Return whether all stored scores are in [0, 1], or above 1 by at most `ROUNDING`."""
+    return bool(np.all((scores.data >= 0) & (scores.data <= 1 + ROUNDING)))
+
+
+def check_probabilities(scores: csr_array, name: str, note: Callable[[str], object]) -> None:
+    """Raise SettingsError if there are no scores, or some are not probabilities; note how many are above 1."""
+    if not scores.nnz:
+        raise SettingsError(f"{name} contains no scores, so there are no probabilities to evaluate")
+    if not are_probabilities(scores):
+        reason = "contains scores outside [0, 1], but calibration needs probabilities: give them, or leave it out"
+        raise SettingsError(f"{name} {reason}; `xmlgp predict` writes them with `output=probability`")
+    above = int(np.count_nonzero(scores.data > 1))
+    if above:
+        note(f"{name}: {counted(above, 'score')} above 1 by at most {ROUNDING}, as of fastText, are taken as 1")
 
 
 def calibration_statistics(probabilities: csr_array, labels: csr_array) -> dict[str, Statistic]:
@@ -117,7 +148,7 @@ def _entries(
 ) -> tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
     """Return the point of each listed entry, its probability, and whether it is true; SettingsError as above."""
     check_shapes(probabilities, labels, "probabilities")
-    p = probabilities.data
+    p = np.minimum(probabilities.data, 1)
     if p.dtype.kind != "f":
         p = p.astype(np.float64)
     return points_of(probabilities), p, are_true(probabilities, labels)

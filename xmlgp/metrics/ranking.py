@@ -19,6 +19,7 @@ __all__ = [
     "canonical",
     "check_labelled",
     "check_shapes",
+    "count_reordered_ties",
     "points_of",
     "ranking_statistics",
     "ranks_of",
@@ -131,6 +132,20 @@ def top_entries(scores: csr_array, k: int) -> csr_array:
     order = np.lexsort((-1.0 * scores.data, points_of(scores)))[ranks_of(scores) < k]
     indptr = np.concatenate([[0], np.cumsum(np.minimum(np.diff(scores.indptr), k))])
     return csr_array((scores.data[order], scores.indices[order], indptr), scores.shape)
+
+
+def count_reordered_ties(scores: csr_array, k: int) -> int:
+    """Return how many points list equal scores, among the first k, with a higher label before a lower one.
+
+    A program whose scores are all equal, by a fault, has a ranking of its own, which is not that of `top_entries`. Only
+    points that list the highest score first count: in other lists the order says nothing.
+    """
+    ranks = ranks_of(scores)[1:]
+    points = points_of(scores)[1:]
+    within = (ranks > 0) & (ranks <= k)
+    steps = np.diff(scores.data)
+    reordered = within & (steps == 0) & (np.diff(scores.indices) < 0)
+    return len(np.setdiff1d(points[reordered], points[within & (steps > 0)]))
 
 
 def points_of(scores: csr_array) -> NDArray[np.intp]:
