@@ -171,7 +171,8 @@ def test_points_in_libsvm_format_have_the_features_of_the_model():
     dump_svmlight_file(points, np.arange(9) % 2, "new.svm", comment="test points")
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.stdout == expected
-    assert result.stderr == "new.svm: features count from 0, as those of the training data do\n"
+    about = "new.svm: labels are the numbers as they are; features count from 0, as the training data do"
+    assert result.stderr == f"{about}\n"
 
 
 def test_the_default_output_is_what_the_model_ranks_by():

@@ -155,12 +155,16 @@ def test_incomplete_file_is_refused(content, reason):
         read(content, "x")
 
 
+FROM_0 = "labels are the numbers as they are; features count from 0, as one is 0"
+FROM_1 = FROM_0.replace("from 0, as one", "from 1, as none") + "; rows that count from 0 need a first line `N D K`"
+
+
 def read_several(content, first, *expected_notes, several=None):
     """Return the features and labels of points with several labels, and check the first feature and what is noted."""
     notes = []
     dataset, found = read_points(LineReader(io.BytesIO(content), "x"), multilabel=several, note=notes.append)
     assert found
-    assert notes == [f"x: {note}" for note in expected_notes]
+    assert notes == [f"x: {note}" for note in ((FROM_0, FROM_1)[first], *expected_notes)]
     assert dataset.first_feature == first
     assert (dataset.features.sparse.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
     assert all(

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.api.points import Block, Identifier, PointStream, Signature, TrainingData, is_matrix
-from xmlgp.data.dataset import Dataset, Features
+from xmlgp.data.dataset import Dataset, Features, check_first_feature
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.names import check_names
 from xmlgp.runtime.errors import SettingsError
@@ -79,18 +79,15 @@ class InMemory:
         With `extend`, new words follow too, otherwise they are left out.
         """
         names = model.names
-        points = self._data.dataset if isinstance(self._data, TrainingData) else self._data
-        first = getattr(points, "first_feature", None)
-        if {first, model.first_feature} == {0, 1}:
-            reason = f"the features count from {first}, but those of the training data from {model.first_feature}"
-            raise SettingsError(f"{reason}; give the path of the file, which is then read as these are")
         if isinstance(self._data, TrainingData):
+            check_first_feature(self._data.dataset, model.first_feature)
             given = self._data.names
             given.check()
             check_columns("label", given.labels, names.labels)
             check_columns("feature", given.features, names.features)
             return self._data._replace(names=names) if model.K else self._data
         if isinstance(self._data, Dataset):
+            check_first_feature(self._data, model.first_feature)
             # A new model of numbers has no names of labels.
             return TrainingData(self._data, REPOSITORY, names if model.K else Names())
         features, names = self._numbered_features(names, extend)

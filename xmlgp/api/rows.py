@@ -34,15 +34,14 @@ class RowsFile:
 
         SettingsError if names are missing or others than those of the model.
         """
-        multilabel = model.K > 1 if model.K else None
-        self._follow(model)
-        dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note, model.first_feature)
+        self._check_first_feature(model)
+        dataset, data_format = read_rows(
+            self.lines, self._progress, model.K > 1 if model.K else None, self._note, model.first_feature
+        )
         if model.K and data_format != REPOSITORY:  # which alone declares its sizes
             dataset = fit_to_model(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
         if not model.K:
-            if data_format == MULTILABEL:
-                self._note_first_feature(dataset)
             return TrainingData(dataset, data_format, beside)
         self._check_names(beside, model.names)
         vectorizer = model.names.vectorizer
@@ -57,31 +56,23 @@ class RowsFile:
         """Return the points to be scored; names beside them that are not those of the model are a SettingsError."""
         if not labelled:
             self.lines.answer_at_once()
-        self._follow(model)
+        self._check_first_feature(model)
         header, blocks = read_blocks(self.lines, model.D, model.K, labelled, self._note, model.first_feature)
         self._check_names(self._names_beside(header.D, header.K), model.names)
         return PointStream(header, _numbered(blocks), waits=self.lines.waits)
 
     def labels(self, multilabel: bool | None) -> LabelledPoints:
         """Return the labels of the points; `multilabel` is that of `read_rows`."""
-        dataset, data_format = read_rows(self.lines, self._progress, multilabel, self._note)
+        # How the features are numbered does not matter here.
+        dataset, data_format = read_rows(self.lines, self._progress, multilabel)
         names = self._names_beside(None, dataset.K).labels
         return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
 
-    def _follow(self, model: Signature) -> None:
-        """Note what number the first feature has if only a trained model says so; SettingsError if it does not."""
-        if model.K <= 1 or not is_libsvm(self.lines.peek_line(), strict=False):
-            return
-        if model.first_feature is None:
+    def _check_first_feature(self, model: Signature) -> None:
+        """Raise SettingsError if neither the file nor a trained model says what number the first feature has."""
+        if model.K > 1 and model.first_feature is None and is_libsvm(self.lines.peek_line(), strict=False):
             reason = f"{model.title} does not say whether its features count from 0 or from 1"
             raise SettingsError(f"{self.path}: {reason}; give rows with a first line `N D K`, which count from 0")
-        self._note(f"{self.path}: features count from {model.first_feature}, as those of the training data do")
-
-    def _note_first_feature(self, dataset: Dataset) -> None:
-        """Note how the features and labels of new training data are numbered."""
-        why = "none is 0; rows that count from 0 need a first line `N D K`" if dataset.first_feature else "one is 0"
-        text = f"labels are the numbers as they are; features count from {dataset.first_feature}, as {why}"
-        self._note(f"{self.path}: {text}")
 
     def _names_beside(self, D: int | None, K: int) -> Names:
         """Return the `Names` beside the points, those of labels only if D is None."""

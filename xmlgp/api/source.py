@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeGuard
+from typing import Protocol, TypeAlias, TypeGuard, cast
 
 from xmlgp.api.corpus import Corpus
 from xmlgp.api.memory import InMemory
@@ -208,9 +208,7 @@ class Source:
     def labelled_file(self, part: str, reporter: Reporter) -> Iterator[RowsFile | Corpus]:
         """Open the file of a path, whose labels are to be read."""
         with self._open(part, None, reporter) as opened:
-            if not isinstance(opened, RowsFile | Corpus):
-                raise TypeError("the points are not in a file")
-            yield opened
+            yield cast("RowsFile | Corpus", opened)
 
     def _dense(self) -> DenseRows | None:
         """Return the dense features from another file, if there are any."""
@@ -276,9 +274,10 @@ def new_signature(
 def check_width(E: int, expected: int, data: object) -> None:
     """Raise SettingsError if `data` have another number of dense features, E, than a model expects."""
     if expected != E:
-        title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
         advice = "" if E else "; give them by `dense=FILE`"
-        raise SettingsError(f"{title} has {E} dense features, but the model was trained with {expected}{advice}")
+        raise SettingsError(
+            f"{title_of(data, '`data`')} has {E} dense features, but the model was trained with {expected}{advice}"
+        )
 
 
 def is_path(data: object) -> TypeGuard[FilePath]:

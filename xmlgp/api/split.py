@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.api.corpus import Corpus
-from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature, TrainingData
+from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.files import check_outputs, format_ending, open_input, open_output
-from xmlgp.data.formats import LIBSVM, MULTILABEL
+from xmlgp.data.formats import MULTILABEL, lines_of_points
 from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.errors import UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
@@ -34,15 +34,6 @@ __all__ = ["split"]
 
 #: The number of points in a header of rows.
 COUNT = re.compile(r"\A\s*\d+")
-
-#: A line of a file in libsvm format that is neither blank nor a comment.
-POINT = re.compile(r"\s*[^\s#]")
-
-#: The comment in such a line.
-COMMENT = re.compile("#.*")
-
-#: UTF-8's byte order mark, decoded as Latin-1.
-BYTE_ORDER_MARK = "\xef\xbb\xbf"
 
 
 def split(
@@ -150,45 +141,22 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
     if not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     starts = found.lines
-    ending = format_ending(points.path) or ".txt"
+    is_new = rows and rows.format == MULTILABEL
+    ending = ".txt" if is_new else format_ending(points.path) or ".txt"
     if rows:
-        lines, starts = _lines_of_rows(rows, lines)
-        if rows.format == MULTILABEL:
-            ending = ".txt"
+        lines, starts = lines_of_points(lines, rows.dataset, rows.format)
     if points.path.lower().endswith(".gz"):
         ending += ".gz"
     # Lines without a point follow the point before them.
     bounds = [*(start - 1 for start in starts), len(lines)]
     texts = np.empty(N, object)
     texts[:] = ["".join(lines[start:stop]) for start, stop in pairwise(bounds)]
-    groups: Sequence[Identifier | None] = [None] * N
-    if group_column is not None and found.ids is not None:
-        groups = found.ids
-        if missing := sum(group in (None, "") for group in groups):
-            have = counted(missing, "document has", "documents have")
-            reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
+    groups = [None] * N if group_column is None else found.ids or ()
+    missing = sum(group in (None, "") for group in groups)
+    if group_column is not None and missing:
+        have = counted(missing, "document has", "documents have")
+        reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
     return Records(points.path, noun, encoding, ending, "".join(lines[: bounds[0]]), texts, groups)
-
-
-def _lines_of_rows(rows: TrainingData, lines: list[str]) -> tuple[list[str], Sequence[int]]:
-    """Return the lines of rows, which those of several labels in libsvm format begin anew, and where points start."""
-    N, D, K = rows.dataset.shape
-    lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
-    starts = [number for number, line in enumerate(lines, 1) if POINT.match(line)]
-    if rows.format == LIBSVM:
-        return lines, starts
-    if rows.format == MULTILABEL:
-        # Without a first line, a part might count features from another number, or lack the last ones.
-        head = f"{N} {D + (rows.dataset.first_feature or 0)} {K}\n"
-        lines = [head, *(_declared_row(lines[start - 1]) for start in starts)]
-    return lines, range(2, N + 2)
-
-
-def _declared_row(line: str) -> str:
-    """Return a point in libsvm format as it is after a line `N D K`."""
-    words = COMMENT.sub("", line).split()
-    # A point without labels starts with a blank.
-    return f"{' ' if ':' in words[0] else ''}{' '.join(words)}\n"
 
 
 def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, reporter: Reporter) -> list[Path]:

@@ -47,9 +47,6 @@ __all__ = [
     "write_model",
 ]
 
-#: What N, D and K count.
-NOUNS = ("point", "feature", "label")
-
 
 @dataclass(eq=False)
 class TrainedModel:
@@ -107,9 +104,8 @@ class TrainedModel:
         """What the model expects of points."""
         data = self.data
         folder = self.folder.path if self.folder else None
-        first_feature = data.get("first_feature")
-        width = data.get("dense", 0)
-        return Signature(self.names, data["D"], data["K"], width, str(self), folder, first_feature=first_feature)
+        sizes = data["D"], data["K"], data.get("dense", 0)
+        return Signature(self.names, *sizes, str(self), folder, first_feature=data.get("first_feature"))
 
     @property
     def label_counts(self) -> NDArray[np.integer] | None:
@@ -146,7 +142,7 @@ def describe(model: TrainedModel) -> dict[str, str]:
     """Return what a model is, for people: its data, its training and what was measured, each a word and a text."""
     record = MODELS[model.settings.model]
     last = model.history[-1]
-    sizes = (counted(model.data[letter], noun) for letter, noun in zip("NDK", NOUNS, strict=True))
+    sizes = (counted(model.data[letter], noun) for letter, noun in (("N", "point"), ("D", "feature"), ("K", "label")))
     rows = {
         "data": ", ".join(sizes),
         "training": f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}",

@@ -23,6 +23,7 @@ __all__ = [
     "Rows",
     "array_blocks",
     "as_csr",
+    "check_first_feature",
     "check_sizes",
     "consecutive_rows",
     "empty_dataset",
@@ -151,13 +152,16 @@ class Dataset:
         for matrix in (self.features.sparse, self.labels):
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
                 digest.update(np.ascontiguousarray(array, dtype).data)
-        values = self.features.sparse.data
-        digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
+
+        def add(values: NDArray[Any]) -> None:
+            digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
+
+        add(self.features.sparse.data)
         dense = self.features.dense
         if dense is not None:
             digest.update(repr(dense.shape[1]).encode())
             for rows in array_blocks(dense):
-                digest.update(np.ascontiguousarray(dense[rows], "<f8" if dense.dtype == np.float64 else "<f4").data)
+                add(dense[rows])
         return digest.hexdigest()
 
     @property
@@ -207,6 +211,13 @@ def check_sizes(dataset: Dataset, D: int, K: int, title: str) -> None:
         if count < least:
             reason = f"{counted(count, noun)}, but the model was trained on {least}"
             raise SettingsError(f"{title}: {reason}; points to learn from need at least as many")
+
+
+def check_first_feature(dataset: Dataset, first: int | None) -> None:
+    """Raise SettingsError if the features of points are known to count from another number than those of a model."""
+    if {dataset.first_feature, first} == {0, 1}:
+        reason = f"the features count from {dataset.first_feature}, but those of the training data from {first}"
+        raise SettingsError(f"{reason}; give the path of the file, which is then read as these are")
 
 
 def empty_dataset(D: int, K: int, width: int = 0) -> Dataset:

@@ -5,7 +5,7 @@ The first line of a file determines its format; the file name does not.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from scipy.sparse import csr_array
@@ -25,6 +25,7 @@ __all__ = [
     "fit_to_model",
     "is_libsvm",
     "is_rows",
+    "lines_of_points",
     "read_blocks",
     "read_dataset",
     "read_rows",
@@ -44,6 +45,15 @@ LIBSVM_LINE = re.compile(
 
 #: A first line in libsvm format of a point without labels: pairs alone. A text may start like this too.
 LIBSVM_PAIRS = re.compile(rb"([ \t]*\d+:[^:\s]+)([ \t]+\d+:[^:\s]+)*[ \t\r]*(#|\n|\Z)")
+
+#: A line of a file in libsvm format that is neither blank nor a comment.
+POINT = re.compile(r"\s*[^\s#]")
+
+#: The comment in such a line.
+COMMENT = re.compile("#.*")
+
+#: UTF-8's byte order mark, decoded as Latin-1.
+BYTE_ORDER_MARK = "\xef\xbb\xbf"
 
 #: Names of the formats, as in the catalogue of data sets (`xmlgp.data.catalogue`). Files in libsvm format with two
 #: classes and those with several labels per point are different formats.
@@ -103,8 +113,8 @@ def read_rows(
     """Return the points of an open file (`LineReader` at the first line), and `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
 
     `multilabel` says whether a file in libsvm format has several labels per point, and `first` the number of its first
-    feature then; None infers it from the file. `note` is told of lines without a point in such a file. DataFormatError
-    is raised if the file is malformed.
+    feature then; None infers it from the file. `note` gets the assumptions about that format, one sentence each.
+    DataFormatError is raised if the file is malformed.
     """
     if is_libsvm(reader.peek_line(), strict=False):
         dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note, first=first)
@@ -155,3 +165,26 @@ def fit_to_model(dataset: Dataset, D: int, K: int, path: str, note: Callable[[st
         note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
     features = widen(dataset.features.sparse[:, :D], D)
     return replace(dataset, features=Features(features), labels=widen(dataset.labels, max(K, dataset.K)))
+
+
+def lines_of_points(lines: list[str], dataset: Dataset, data_format: str) -> tuple[list[str], Sequence[int]]:
+    """Return the lines of a file, and the number of the one where each point starts; rows of several labels are new.
+
+    The lines are decoded as Latin-1. They lose their byte order mark, and rows of several labels in libsvm format get a
+    first line `N D K`: without it, a part of them might count features from another number, or lack the last ones.
+    """
+    lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
+    starts = [number for number, line in enumerate(lines, 1) if POINT.match(line)]
+    if data_format == LIBSVM:
+        return lines, starts
+    if data_format == MULTILABEL:
+        head = f"{dataset.N} {dataset.D + (dataset.first_feature or 0)} {dataset.K}\n"
+        lines = [head, *(_declared_row(lines[start - 1]) for start in starts)]
+    return lines, range(2, dataset.N + 2)
+
+
+def _declared_row(line: str) -> str:
+    """Return a point in libsvm format as it is after a line `N D K`."""
+    words = COMMENT.sub("", line).split()
+    # A point without labels starts with a blank.
+    return f"{' ' if ':' in words[0] else ''}{' '.join(words)}\n"

@@ -47,8 +47,8 @@ def read_points(
     Return the `Dataset` and whether it is multi-label. `multilabel` prescribes this; None infers it from the file.
     Points of two classes have K = 1 label, which those labelled +1 or 1 have. The highest index is the number of
     features, and feature 1 of the file is feature 0. With several labels, the highest label determines K, the number of
-    the first feature is `first`, inferred from the file if it is None, D limits the number of features, and `note` is
-    told of lines without a point. Unless they are to be `labelled`, K is 0, and labels may be any numbers.
+    the first feature is `first`, inferred from the file if it is None, D limits the number of features, and `note`
+    gets the assumptions. Unless they are to be `labelled`, K is 0, and labels may be any numbers.
     """
     blocks = []
     line = reader.line_number
@@ -101,8 +101,11 @@ def _of_several_labels(
         _refuse(rows, rows.labels.indptr, rows.labels.indices == 0, path, reason)
         labels = _from_column(rows.labels, 1)
     features = rows.features.indices
+    why = "the training data do"
     if first is None:
         first = int(features.min(initial=1) > 0)
+        why = "none is 0; rows that count from 0 need a first line `N D K`" if first else "one is 0"
+    note(f"{path}: labels are the numbers as they are; features count from {first}, as {why}")
     reason = "there is a feature 0, but the training data count from 1; number the features as they do"
     _refuse(rows, rows.features.indptr, features < first, path, reason)
     if D is not None:
