@@ -4,10 +4,10 @@
 # Expected: the values, or an error. The reader takes the types from a sample of 20,480 lines (`sample_size`), and a
 # later value that does not fit, such as text in a column of numbers, is an error that names the line and `sample_size`.
 # A list that is empty in the whole sample becomes JSON[], which takes any value.
-# Seen: a column that is null in the whole sample has the type "NULL", and numbers, texts and lists after it are read as
-# null: no error, no warning. One line with a value within the sample, and all are there.
-# (Reported upstream are that a new key after the sample is dropped, 25826, and that numbers are rounded, 25786; a search
-# of the issues did not find this case, in which the key is in every line.)
+# Seen: a column that is null in the whole sample has the type "NULL", and numbers, texts and lists after it are read
+# as null: no error, no warning. One line with a value within the sample, and all are there.
+# (Reported upstream are that a new key after the sample is dropped, 25826, and that numbers are rounded, 25786; a
+# search of the issues did not find this case, in which the key is in every line.)
 # Who meets it: whoever reads JSON Lines in which the labels are null for points without labels and the labelled points
 # come last, or a score that only later records have. 20,480 lines is more than most test files have.
 set -euo pipefail
