@@ -54,4 +54,6 @@ def test_a_matrix_of_pecos_has_its_measures(data, call, tmp_path):
 
 def test_an_array_of_scikit_learn_has_its_measures(data, call, tmp_path):
     theirs = call("score_with_sklearn", data / "train.txt", data / "test.txt", tmp_path / "scores.npy")
-    assert_same(theirs, measured(np.load(tmp_path / "scores.npy"), data, "P", "nDCG"))
+    ours = measured(tmp_path / "scores.npy", data, "P", "nDCG")
+    assert_same(theirs, ours)
+    assert measured(np.load(tmp_path / "scores.npy"), data, *ours) == ours
