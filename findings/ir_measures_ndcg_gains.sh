@@ -2,8 +2,8 @@
 # ir_measures 0.4.3 (with pytrec-eval-terrier 0.5.11, NumPy 2.4.6): nDCG changes with the measures that are asked for
 # beside it, and from one start of Python to the next.
 #
-# Expected: a measure of a run has one value. `gains`, "custom gain mapping (int-to-int)", is a parameter of one measure;
-# nDCG without it uses the judgements as they are.
+# Expected: a measure of a run has one value. `gains`, "custom gain mapping (int-to-int)", is a parameter of one
+# measure; nDCG without it uses the judgements as they are.
 # Seen: nDCG@5 alone is 0.42 in every process. Asked for together with nDCG(gains=...)@5 it is in about half of them
 # computed with the gains of the other measure (0.2662, that measure's value), and the other is reported as 0. nDCG@10
 # beside nDCG(gains=...)@5 takes the wrong gains too, and nothing looks odd. Which of the two happens depends on the

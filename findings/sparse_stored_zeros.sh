@@ -5,10 +5,10 @@
 # Expected: what an entry is worth decides, not whether it is stored. The docstrings promise "the unique elements of an
 # input array" and "the indices where this array is nonzero", and refer to NumPy's function; SciPy's nonzero leaves
 # stored zeros out.
-# Seen: for 1 0* 0 0 / 0 0 2 0, where 0* is stored, unique_values is 0, 0, 1, 2; unique_counts has 0 five times and once
-# again one time; nonzero lists the stored zero, while (x == 0).sum() counts it as a zero.
-# Who meets it: whoever cuts scores by a threshold (`scores.data[scores.data < t] = 0`) or reads a file with "7:0" in it,
-# and then counts labels or gathers the pairs of point and label.
+# Seen: for 1 0* 0 0 / 0 0 2 0, where 0* is stored, unique_values is 0, 0, 1, 2; unique_counts has 0 five times and
+# once again one time; nonzero lists the stored zero, while (x == 0).sum() counts it as a zero.
+# Who meets it: whoever cuts scores by a threshold (`scores.data[scores.data < t] = 0`) or reads a file with "7:0" in
+# it, and then counts labels or gathers the pairs of point and label.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
