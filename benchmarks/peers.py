@@ -9,8 +9,9 @@ xmlgp. A peer that is not installed is skipped with a message.
 
 Each peer runs in its own process, on all cores, with its defaults unless changed below. Times start at raw features in
 memory and include scaling rows to unit length, which all peers expect; omikuji trains from the file, so its time
-includes reading. It starts from random numbers that cannot be fixed, so each of its runs differs: on Delicious P@1 is
-from 66.9 to 67.9 in seven runs. Memory is the largest resident set of the process during training, with the data.
+includes reading. Omikuji and napkinXC start from random numbers, so each of their runs differs: on Delicious P@1 is
+from 66.9 to 67.9 in seven runs of omikuji, from 66.6 to 67.5 in three of napkinXC. Memory is the largest resident set
+of the process during training, with the data.
 
 The timed predictions are of five labels a point with the default beams. Omikuji's beam, 10, also limits the labels that
 each group at the bottom of a tree gives: of 64 labels on Bibtex 22 come back. Five labels it does not limit: P@k on
