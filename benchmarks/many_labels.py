@@ -106,9 +106,9 @@ def measure(task, folder, scores, recipe, options, repeats):
         shutil.rmtree(weighted)
     chosen = ["--recipe", recipe] if recipe else []
     commands = {
-        "preprocess": ("preprocess", "-q", task.data, model, *chosen),
-        "train": ("train", "-q", task.data, model, *chosen, *options),
-        "predict": ("predict", "-q", model, task.data, "-k", peers.TOP, "-o", scores / "xmlgp.scores"),
+        "preprocess": ("preprocess", "-q", task.data / "train.txt", model, *chosen),
+        "train": ("train", "-q", task.data / "train.txt", model, *chosen, *options),
+        "predict": ("predict", "-q", model, task.data / "test.txt", "-k", peers.TOP, "-o", scores / "xmlgp.scores"),
     }
     if not task.shape:
         del commands["preprocess"]
