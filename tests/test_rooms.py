@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "xmlgp"
 BUDGETS = {
     "runtime": 2.6,
     "linear_algebra": 2.7,
-    "data": 8.6,
+    "data": 8.7,
     "text": 6.7,
     "metrics": 3.9,
     "features": 2.5,
@@ -21,16 +21,16 @@ BUDGETS = {
     "prediction": 6.8,
     "neighbours": 8.0,
     "models": 2.0,
-    "models/mlgpf": 12.0,
-    "models/bmlpl": 7.7,
-    "models/gpc": 3.8,
+    "models/mlgpf": 11.5,
+    "models/bmlpl": 6.3,
+    "models/gpc": 3.4,
     "model_folder": 2.0,
-    "api": 11.9,
+    "api": 12.0,
     "cluster": 1.6,
     "reporting": 1.2,
     "serving": 2.8,
     "estimators": 2.0,
-    "cli": 5.0,
+    "cli": 4.5,
 }
 
 #: Of all rooms and the top level together, in thousands.

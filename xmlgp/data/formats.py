@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from scipy.sparse import csr_array
-
 from xmlgp.data import libsvm_format, repository_format
 from xmlgp.data.dataset import Dataset, Features, widen
 from xmlgp.data.files import open_input
@@ -122,17 +120,12 @@ def read_rows(
     else:
         dataset = repository_format.read_points(reader, progress)
         data_format = REPOSITORY
-    _check_columns(dataset.features.sparse, "features", reader.path)
-    _check_columns(dataset.labels, "labels", reader.path)
+    for noun, matrix in ("features", dataset.features.sparse), ("labels", dataset.labels):
+        columns = matrix.shape[1]
+        if columns > max(COLUMNS_ALWAYS_ALLOWED, matrix.nnz):
+            reason = f"there are {columns} {noun} for {matrix.nnz} values; number the {noun} that occur, without gaps"
+            raise DataFormatError(reader.path, 1, reason)
     return dataset, data_format
-
-
-def _check_columns(matrix: csr_array, noun: str, path: str) -> None:
-    """Raise DataFormatError if a file claims far more columns than it has values; `noun` names the columns."""
-    columns = matrix.shape[1]
-    if columns > max(COLUMNS_ALWAYS_ALLOWED, matrix.nnz):
-        reason = f"there are {columns} {noun} for {matrix.nnz} values; number the {noun} that occur, without gaps"
-        raise DataFormatError(path, 1, reason)
 
 
 def read_blocks(

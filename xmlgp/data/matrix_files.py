@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import array_blocks, as_csr, stack_rows
+from xmlgp.data.dataset import array_blocks, stack_rows
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 
@@ -60,6 +60,5 @@ def listed_entries(array: NDArray[Any]) -> sp.csr_array:
     for rows in array_blocks(array):
         block = array[rows]
         listed = ((block != 0) | keeps_zeros) & (block != -np.inf)
-        ends = np.cumsum(listed.sum(axis=1))
-        parts.append(as_csr(block[listed], np.nonzero(listed)[1], np.concatenate([[0], ends]), K))
+        parts.append(sp.csr_array((block[listed], np.nonzero(listed)), shape=block.shape))
     return stack_rows(parts)
