@@ -82,6 +82,7 @@ def test_processes_that_a_benchmark_starts_find_its_functions(monkeypatch):
     found = []
     monkeypatch.setattr(harness, "has_data", lambda folder: found.append(hasattr(sys.modules["__main__"], "measure")))
     monkeypatch.setattr("sys.argv", ["benchmarks", "many_labels", "DATA"])
+    monkeypatch.delitem(sys.modules, "benchmarks.many_labels", raising=False)
     with pytest.raises(SystemExit, match="0"):
         dispatcher.main()
     assert found == [True]
