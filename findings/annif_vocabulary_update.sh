@@ -8,9 +8,9 @@
 # Seen: if the new version lacks one subject, the index is written up to that subject and ends there: 4 subjects of 8, with
 # status 0 and no message. (The subjects are walked by number until IndexError, and a subject that is gone raises
 # IndexError.) Loading the same file once more adds the lost subjects under other numbers. From then on the trained model
-# suggests the wrong subject for each of them, with unchanged scores.
+# suggests the wrong subject for each of them.
 #
-# Who meets it: each library that loads the new release of its thesaurus; releases nearly always drop a few concepts.
+# Who meets it: a library that loads a new release of its thesaurus in which a concept is gone.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
