@@ -128,8 +128,17 @@ def test_documents_of_a_group_stay_together():
 def test_copies_in_both_parts_are_noted():
     Path("texts.csv").write_text("text,labels\n" + "same,a\nother,b\n" * 20)
     result = run("split", "texts.csv", "out")
-    assert "texts.csv: 10 documents for testing are copies of ones for training; --group-column" in result.stderr
+    assert "texts.csv: 10 documents for testing are copies of ones for training; in a table or JSON" in result.stderr
     assert "copies" not in run("split", "texts.csv", "out2", "--group-column", "text", "--test", "0.5").stderr
+
+
+@pytest.mark.parametrize(
+    ("format", "line"), [("fasttext", "__label__a text\n"), ("annif", "text\ta\n"), ("annif", "text\t<http://x/a>\n")]
+)
+def test_a_group_column_of_a_format_without_columns_is_refused(format, line):
+    Path("texts.txt").write_text(line * 4)
+    result = run("split", "texts.txt", "out", "--group-column", "text")
+    assert said(result) == f"texts.txt:1: the format {format} has no columns, so none is 'text'"
 
 
 def test_what_is_not_a_file_of_lines_is_refused(tmp_path):

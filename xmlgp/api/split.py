@@ -175,6 +175,7 @@ def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, rep
     if copies and is_corpus:
         have = counted(copies, "document for testing is a copy", "documents for testing are copies")
         reporter.note(
-            f"{records.path}: {have} of ones for training; --group-column with the column of texts keeps them together"
+            f"{records.path}: {have} of ones for training; in a table or JSON Lines, --group-column with the column of "
+            "texts keeps them together"
         )
     return files
