@@ -399,6 +399,24 @@ def test_tables_of_scores_are_read_whatever_they_are(kind):
     assert (measures["P@1"], measures["P@2"]) == (50, 50)
 
 
+def test_a_list_of_arrays_of_two_columns_is_refused_with_what_to_take_of_it():
+    """Forests of scikit-learn give one for each label, and of one column if all training points are alike."""
+    labels = csr_array([[0, 1, 0], [0, 0, 1]], dtype=bool)
+    pair = np.array([[0.8, 0.2], [0.4, 0.6]])
+    with pytest.raises(SettingsError, match=r"not \(3, 2, 2\) of float64; of K arrays N×2, .* column 1 of each"):
+        xmlgp.evaluate([pair, pair, pair], labels)
+    with pytest.raises(SettingsError, match="a table must have numbers, equally many in each row"):
+        xmlgp.evaluate([pair, pair[:, :1], pair], labels)
+
+
+def test_labels_in_lists_are_texts():
+    """napkinXC reads lists of numbers."""
+    scores, labels = [[(0, 0.5), (1, 0.2)], [(2, 0.5)]], [[0], [0, 1]]
+    with pytest.raises(SettingsError, match="the labels in lists are texts, such as '2'"):
+        xmlgp.evaluate(scores, labels)
+    assert xmlgp.evaluate(scores, [list(map(str, row)) for row in labels]).measures["P@1"] == 50
+
+
 def test_stored_scores_of_a_sparse_matrix_rank_above_others():
     scores = sp.csr_array(([-1.0, -2.0], ([0, 0], [2, 1])), (1, 4))
     measures = xmlgp.evaluate(scores, csr_array([[1, 1, 0, 0]], dtype=bool), ks=(2,), measures=["auc"]).measures
@@ -418,6 +436,11 @@ def test_each_point_of_an_array_with_one_label_has_a_score():
         ("nan.npy", [[0.5, np.nan, 0, 0]], "nan.npy: a score is not a finite number"),
         ("inf.npy", [[0.5, np.inf, 0, -1]], "inf.npy: a score is not a finite number"),
         ("one.npy", [0.5, 0.25], "one.npy: scores are a matrix of real numbers, N×K, not (2,) of float64"),
+        (
+            "list.npy",
+            np.zeros((4, 3, 2)),
+            "list.npy: scores are a matrix of real numbers, N×K, not (4, 3, 2) of float64; of K arrays N×2",
+        ),
         ("small.npy", np.zeros((3, 2)), "small.npy has 2 labels, but test.txt has 4"),
         ("text.npy", [["a"]], "a table must have numbers"),
         ("pickle.npy", np.array([[None]]), "pickle.npy: this is not a complete .npy file"),

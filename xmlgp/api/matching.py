@@ -167,7 +167,9 @@ def _scores_in_matrix(table: Any, name: str, note: Note) -> Scores:
     if not issparse(table):
         table = as_array(table)
     if len(table.shape) != 2 or table.shape[1] > MOST_LABELS or table.dtype.kind not in "biuf":
-        raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}")
+        advice = "; of K arrays N×2, as some classifiers of scikit-learn give them, take column 1 of each"
+        shape = f"{table.shape} of {table.dtype}{advice if len(table.shape) == 3 else ''}"
+        raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {shape}")
     matrix = as_matrix(table).sorted_indices() if issparse(table) else listed_entries(table)
     if not matrix.has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")

@@ -201,7 +201,10 @@ def as_array(table: Any) -> NDArray[Any]:
             array = array.astype(np.float32)
         if array.dtype.kind in "biuf":
             return array
-    raise SettingsError("a table must have numbers; texts and lists of names are one column of it, such as df['text']")
+    raise SettingsError(
+        "a table must have numbers, equally many in each row; texts and lists of names are one column of it, such as "
+        "df['text'], and the labels in lists are texts, such as '2'"
+    )
 
 
 def labels_in_memory(Y: Any, N: int) -> csr_array:

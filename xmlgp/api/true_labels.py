@@ -77,4 +77,4 @@ def is_table_of_numbers(rows: Iterable[Any]) -> bool:
         return True
     if any(isinstance(row, Number) for row in rows):
         raise SettingsError("labels in one dimension are no table; pass one label as a column: np.reshape(y, (-1, 1))")
-    return any(isinstance(next(iter(row), None), Number) for row in rows)
+    return any(isinstance(next(iter(row), None), Number | np.ndarray) for row in rows)
