@@ -133,7 +133,8 @@ def test_copies_in_both_parts_are_noted():
 
 
 @pytest.mark.parametrize(
-    ("format", "line"), [("fasttext", "__label__a text\n"), ("annif", "text\ta\n"), ("annif", "text\t<http://x/a>\n")]
+    ("format", "line"),
+    [("fasttext", "__label__a text\n"), ("annif", "a text\ta\n"), ("annif", "a text\t<http://x/a>\n")],
 )
 def test_a_group_column_of_a_format_without_columns_is_refused(format, line):
     Path("texts.txt").write_text(line * 4)
