@@ -384,7 +384,8 @@ def test_probabilities_and_their_logarithms_have_the_same_ranking(tmp_path):
     with np.errstate(divide="ignore"):
         np.save(tmp_path / "log.npy", np.log(probabilities))
     np.save(tmp_path / "plain.npy", np.asfortranarray(probabilities))
-    for file in "log.npy", "plain.npy":
+    np.save(tmp_path / "swapped.npy", probabilities.astype(probabilities.dtype.newbyteorder()))
+    for file in "log.npy", "plain.npy", "swapped.npy":
         assert xmlgp.evaluate(tmp_path / file, labels).measures == expected
     with pytest.raises(SettingsError, match=r"contains scores outside \[0, 1\], but calibration needs probabilities"):
         xmlgp.evaluate(tmp_path / "log.npy", labels, measures=["calibration"])
@@ -435,6 +436,7 @@ def test_each_point_of_an_array_with_one_label_has_a_score():
     [
         ("nan.npy", [[0.5, np.nan, 0, 0]], "nan.npy: a score is not a finite number"),
         ("inf.npy", [[0.5, np.inf, 0, -1]], "inf.npy: a score is not a finite number"),
+        ("none.npy", np.zeros((3, 0)), "none.npy: scores are a matrix of real numbers, N×K, not (3, 0) of float64"),
         ("one.npy", [0.5, 0.25], "one.npy: scores are a matrix of real numbers, N×K, not (2,) of float64"),
         (
             "list.npy",

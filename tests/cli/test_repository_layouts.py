@@ -59,12 +59,24 @@ def test_all_layouts_train_the_same_model():
     assert "rows.svm: labels are the numbers as they are; features count from 1" in noted
     expected = ok("predict", "m1", "train.txt", "-k", "3").stdout
     write(from0__svm=as_svm(dataset, first=0))
-    for model, other in ("m1", "from0.svm"), ("m2", "rows.svm"):
-        for data in "train.txt", other:
-            assert ok("predict", model, data, "-k", "3").stdout == expected
+    for model, data in ("m1", "train.txt"), ("m1", "from0.svm"), ("m2", "rows.svm"):
+        assert ok("predict", model, data, "-k", "3").stdout == expected
     write(a__scores=expected)
     measures = [ok("evaluate", "a.scores", data, "--train", data).stdout for data in ("train.txt", "rows.svm")]
     assert measures[0] == measures[1]
+
+
+def test_rows_with_a_first_line_do_not_count_features_from_1():
+    write(train__svm=as_svm(small_dataset().rows(slice(0, 20))), more__svm="1,2 1:1 3:2\n0 2:0.5\n" * 5)
+    ok("train", "train.svm", "model", *SMALL)
+    ok("split", "more.svm", "parts")
+    # Parts of a file that counts from 1 have an empty feature 0, so each feature would be taken for the next one.
+    reason = (
+        "after a first line `N D K` features count from 0, but those of the training data from 1; give rows without"
+    )
+    for command in "learn", "predict":
+        for path in "parts/train.txt", "parts/test.txt":
+            assert said(run(command, "model", path)).startswith(f"{path}: {reason}")
 
 
 def test_files_that_scikit_learn_writes_are_read_as_the_training_data():

@@ -166,7 +166,7 @@ def _scores_in_matrix(table: Any, name: str, note: Note) -> Scores:
     """Return the scores that a matrix lists, N×K; SettingsError, which calls it by a name, if some are no scores."""
     if not issparse(table):
         table = as_array(table)
-    if len(table.shape) != 2 or table.shape[1] > MOST_LABELS or table.dtype.kind not in "biuf":
+    if len(table.shape) != 2 or not 1 <= table.shape[1] <= MOST_LABELS or table.dtype.kind not in "biuf":
         advice = "; of K arrays N×2, as some classifiers of scikit-learn give them, take column 1 of each"
         shape = f"{table.shape} of {table.dtype}{advice if len(table.shape) == 3 else ''}"
         raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {shape}")

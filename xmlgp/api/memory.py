@@ -200,7 +200,8 @@ def as_array(table: Any) -> NDArray[Any]:
         elif array.dtype == np.float16:  # which sparse matrices cannot have
             array = array.astype(np.float32)
         if array.dtype.kind in "biuf":
-            return array
+            # SciPy takes numbers in the byte order of the machine only.
+            return array.astype(array.dtype.newbyteorder("="), copy=False)
     raise SettingsError(
         "a table must have numbers, equally many in each row; texts and lists of names are one column of it, such as "
         "df['text'], and the labels in lists are texts, such as '2'"

@@ -69,8 +69,14 @@ class RowsFile:
         return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
 
     def _check_first_feature(self, model: Signature) -> None:
-        """Raise SettingsError if neither the file nor a trained model says what number the first feature has."""
-        if model.K > 1 and model.first_feature is None and is_libsvm(self.lines.peek_line(), strict=False):
+        """Raise SettingsError if features of the file may have other numbers than those of a trained model."""
+        if model.K < 2:
+            return
+        if not is_libsvm(self.lines.peek_line(), strict=False):
+            if model.first_feature == 1:
+                reason = "after a first line `N D K` features count from 0, but those of the training data from 1"
+                raise SettingsError(f"{self.path}: {reason}; give rows without it, or train on rows with such a line")
+        elif model.first_feature is None:
             reason = f"{model.title} does not say whether its features count from 0 or from 1"
             raise SettingsError(f"{self.path}: {reason}; give rows with a first line `N D K`, which count from 0")
 
