@@ -151,7 +151,11 @@ BASES = [
     ("1,2 1:1 3:2\n", 0, [0, 1, 0, 2]),
     ("1,2 1:1 3:2\n", 1, [1, 0, 2, 0]),
     ("1,2 0:1 3:2\n", 0, [1, 0, 0, 2]),
-    ("1,2 0:1 3:2\n", 1, "1: there is a feature 0, but the training data count from 1; number the features as they do"),
+    (
+        "1,2 0:1 3:2\n",
+        1,
+        "1: there is a feature 0, but the training data count from 1; number the features as they do, or train",
+    ),
     ("1 1:1\n\n2 4:2\n", 1, [1, 0, 0, 0]),
     ("1 1:1\n\n2 4:2\n", 0, "3: a feature is above 3, the last of the training data, which count from 0; leave it out"),
     ("1 1:1\n2 5:2\n", 1, "2: a feature is above 4, the last of the training data, which count from 1; leave it out"),

@@ -34,7 +34,7 @@ def test_a_csr_matrix_is_read(tmp_path, compressed):
 def test_other_files_are_refused(tmp_path, save):
     path = str(tmp_path / "x.npz")
     save(path)
-    with pytest.raises(SettingsError, match="^.*x.npz: this is not a complete .npz file with a CSR matrix$"):
+    with pytest.raises(SettingsError, match="^.*x.npz: .* not a complete .npz file of save_npz with a CSR matrix$"):
         read_matrix(path)
 
 

@@ -106,7 +106,10 @@ def _of_several_labels(
         first = int(features.min(initial=1) > 0)
         why = "none is 0; rows that count from 0 need a first line `N D K`" if first else "one is 0"
     note(f"{path}: labels are the numbers as they are; features count from {first}, as {why}")
-    reason = "there is a feature 0, but the training data count from 1; number the features as they do"
+    reason = (
+        "there is a feature 0, but the training data count from 1; number the features as they do, or train on "
+        "rows with a first line `N D K`, which count from 0"
+    )
     _refuse(rows, rows.features.indptr, features < first, path, reason)
     if D is not None:
         last = D + first - 1

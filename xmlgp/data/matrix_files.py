@@ -28,7 +28,7 @@ def read_matrix(path: str) -> sp.csr_array | NDArray[Any]:
 
     SettingsError is raised if there is none.
     """
-    kind = ".npy file" if path.lower().endswith(".npy") else ".npz file with a CSR matrix"
+    kind = ".npy file" if path.lower().endswith(".npy") else ".npz file of save_npz with a CSR matrix"
     try:
         if kind == ".npy file":
             return map_array(path)

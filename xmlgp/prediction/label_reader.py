@@ -65,7 +65,10 @@ def read_label_table(reader: LineReader, format: str) -> NamedScores:
     try:
         header = rows.fieldnames or ()
         if "id" not in header or not set(NAMES) & set(header):
-            reason = "a table of scores has the columns id and label or uri; the scores come first, then the data"
+            reason = (
+                "a table of scores has the columns id and label or uri; the scores come first, then the data, and a "
+                "matrix of scores is an .npy file"
+            )
             raise DataFormatError(reader.path, 1, reason)
         for row in rows:
             if None in row or None in row.values():
