@@ -169,6 +169,8 @@ def test_one_point_has_an_interval_without_a_bound_in_json(tmp_path):
     printed = run("one.scores", "one.txt", "--calibration", "--json").stdout
     intervals = json.loads(printed, parse_constant=pytest.fail)["intervals"]
     assert (intervals["log_loss"]["interval"], intervals["P@1"]["interval"]) == ([0, None], [0, 100])
+    printed = run("one.scores", "one.scores", "one.txt", "--calibration", "--json").stdout
+    assert json.loads(printed, parse_constant=pytest.fail)["log_loss"]["interval"] == [None, None]
 
 
 def test_a_table_that_is_too_wide_has_a_measure_in_each_row(monkeypatch):
@@ -391,7 +393,7 @@ def test_probabilities_and_their_logarithms_have_the_same_ranking(tmp_path):
         xmlgp.evaluate(tmp_path / "log.npy", labels, measures=["calibration"])
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.int8, list, pd.DataFrame])
+@pytest.mark.parametrize("kind", [np.float16, ">f2", np.int8, list, pd.DataFrame])
 def test_tables_of_scores_are_read_whatever_they_are(kind):
     table = [[0, 3, 1], [2, -1, 0]]
     scores = table if kind is list else pd.DataFrame(table) if kind is pd.DataFrame else np.array(table, kind)

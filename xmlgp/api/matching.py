@@ -185,7 +185,7 @@ def _in_order(name: str, listed: NamedScores, data: str, true: LabelledPoints, n
     N = true.labels.shape[0]
     own = _identifiers(listed.ids)
     wanted = _identifiers(true.ids)
-    numbers = [str(number) for number in range(1, N + 1)]
+    numbers = list(map(str, range(1, N + 1)))
     if wanted is None and own is not None and (not listed.complete or sorted(own) == sorted(numbers)):
         wanted = numbers
     if own is None or wanted is None or own == wanted:
@@ -202,9 +202,9 @@ def _in_order(name: str, listed: NamedScores, data: str, true: LabelledPoints, n
     others = set(own).difference(wanted)
     if others:
         raise SettingsError(f"{name} has the point {excerpt(min(others))}, which {data} has not")
-    if missing and listed.complete:
-        raise SettingsError(f"{data} has the point {excerpt(missing[0])}, which {name} has not")
     if missing:
+        if listed.complete:
+            raise SettingsError(f"{data} has the point {excerpt(missing[0])}, which {name} has not")
         note(f"{name} lists no labels of {len(missing)} of {N} points, such as {excerpt(missing[0])}")
     # One more point, at the end, has no scores.
     rows = [places.get(identifier, -1) for identifier in wanted]

@@ -197,11 +197,10 @@ def as_array(table: Any) -> NDArray[Any]:
         array = np.asarray(table)
         if array.dtype.kind == "O":
             array = array.astype(float)
-        elif array.dtype == np.float16:  # which sparse matrices cannot have
-            array = array.astype(np.float32)
         if array.dtype.kind in "biuf":
-            # SciPy takes numbers in the byte order of the machine only.
-            return array.astype(array.dtype.newbyteorder("="), copy=False)
+            # Sparse matrices have neither half precision nor another byte order than the machine's.
+            dtype = array.dtype.newbyteorder("=")
+            return array.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
     raise SettingsError(
         "a table must have numbers, equally many in each row; texts and lists of names are one column of it, such as "
         "df['text'], and the labels in lists are texts, such as '2'"

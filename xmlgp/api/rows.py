@@ -65,18 +65,20 @@ class RowsFile:
         """Return the labels of the points; `multilabel` is that of `read_rows`."""
         # How the features are numbered does not matter here.
         dataset, data_format = read_rows(self.lines, self._progress, multilabel)
-        names = self._names_beside(None, dataset.K).labels
-        return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
+        beside = self._names_beside(None, dataset.K)
+        return LabelledPoints(dataset.labels, beside.labels, None, dataset.D, data_format == MULTILABEL)
 
     def _check_first_feature(self, model: Signature) -> None:
         """Raise SettingsError if features of the file may have other numbers than those of a trained model."""
         if model.K < 2:
             return
-        if not is_libsvm(self.lines.peek_line(), strict=False):
-            if model.first_feature == 1:
-                reason = "after a first line `N D K` features count from 0, but those of the training data from 1"
-                raise SettingsError(f"{self.path}: {reason}; give rows without it, or train on rows with such a line")
-        elif model.first_feature is None:
+        declared = not is_libsvm(self.lines.peek_line(), strict=False)
+        if declared and model.first_feature == 1:
+            raise SettingsError(
+                f"{self.path}: after a first line `N D K` features count from 0, but those of the training data from "
+                "1; give rows without it, or train on rows with such a line"
+            )
+        if not declared and model.first_feature is None:
             reason = f"{model.title} does not say whether its features count from 0 or from 1"
             raise SettingsError(f"{self.path}: {reason}; give rows with a first line `N D K`, which count from 0")
 

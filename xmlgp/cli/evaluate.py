@@ -11,7 +11,7 @@ import click
 
 from xmlgp.api import evaluate as api
 from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, rare_option, reading_options, source_of
-from xmlgp.metrics.intervals import Difference, about_intervals
+from xmlgp.metrics.intervals import Difference, Interval, about_intervals
 
 __all__ = ["evaluate"]
 
@@ -101,20 +101,26 @@ def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: Optio
     if len(scores) == 2:
         compared = api.compare(*scores, source, **options).measures
         if as_json:
-            click.echo(json.dumps({name: row._asdict() for name, row in compared.items()}))
+            rows = {name: row._asdict() | {"interval": _bounds(row.interval)} for name, row in compared.items()}
+            click.echo(json.dumps(rows))
         else:
             click.echo(f"A  {scores[0]}\nB  {scores[1]}\n\n{_differences_table(compared)}\n\n{_conclusion(compared)}")
         return
     result = api.evaluate(scores[0], source, **options)
     if as_json:
         facts = {
-            name: {"value": value, "interval": [end if math.isfinite(end) else None for end in result.intervals[name]]}
+            name: {"value": value, "interval": _bounds(result.intervals[name])}
             for name, value in result.measures.items()
         }
         click.echo(json.dumps(result.measures | {"intervals": facts}))
     else:
         options["reporter"].note(about_intervals(result.points))
         click.echo(_measures_table(result, options["ks"]))
+
+
+def _bounds(interval: Interval) -> list[float | None]:
+    """Return the ends of an interval for JSON, which has no infinite numbers."""
+    return [end if math.isfinite(end) else None for end in interval]
 
 
 def _columns(rows: list[list[str]], gap: str = "  ") -> str:
