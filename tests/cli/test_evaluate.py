@@ -406,7 +406,7 @@ def test_a_list_of_arrays_of_two_columns_is_refused_with_what_to_take_of_it():
     """Forests of scikit-learn give one for each label, and of one column if all training points are alike."""
     labels = csr_array([[0, 1, 0], [0, 0, 1]], dtype=bool)
     pair = np.array([[0.8, 0.2], [0.4, 0.6]])
-    with pytest.raises(SettingsError, match=r"not \(3, 2, 2\) of float64; of K arrays N×2, .* column 1 of each"):
+    with pytest.raises(SettingsError, match=r"not \(3, 2, 2\) of float64; of a list of K .* column 1 of each"):
         xmlgp.evaluate([pair, pair, pair], labels)
     with pytest.raises(SettingsError, match="a table must have numbers, equally many in each row"):
         xmlgp.evaluate([pair, pair[:, :1], pair], labels)
@@ -443,7 +443,7 @@ def test_each_point_of_an_array_with_one_label_has_a_score():
         (
             "list.npy",
             np.zeros((4, 3, 2)),
-            "list.npy: scores are a matrix of real numbers, N×K, not (4, 3, 2) of float64; of K arrays N×2",
+            "list.npy: scores are a matrix of real numbers, N×K, not (4, 3, 2) of float64; of a list of K",
         ),
         ("small.npy", np.zeros((3, 2)), "small.npy has 2 labels, but test.txt has 4"),
         ("text.npy", [["a"]], "a table must have numbers"),

@@ -167,9 +167,10 @@ def _scores_in_matrix(table: Any, name: str, note: Note) -> Scores:
     if not issparse(table):
         table = as_array(table)
     if len(table.shape) != 2 or not 1 <= table.shape[1] <= MOST_LABELS or table.dtype.kind not in "biuf":
-        advice = "; of K arrays N×2, as some classifiers of scikit-learn give them, take column 1 of each"
-        shape = f"{table.shape} of {table.dtype}{advice if len(table.shape) == 3 else ''}"
-        raise SettingsError(f"{name}: scores are a matrix of real numbers, N×K, not {shape}")
+        raise SettingsError(
+            f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}; of a list of K "
+            "arrays N×2, which some classifiers give, take column 1 of each"
+        )
     matrix = as_matrix(table).sorted_indices() if issparse(table) else listed_entries(table)
     if not matrix.has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")
