@@ -39,13 +39,12 @@ demo: $(VENV)/installed-report,serve ## install, then run the first steps on the
 	$(XMLGP) fetch tickets
 	$(XMLGP) train data/tickets models/tickets
 	echo "$(TICKET)" | $(XMLGP) predict models/tickets - -k 3 --explain 3
-	$(XMLGP) predict models/tickets data/tickets -o answers.jsonl
-	$(XMLGP) evaluate answers.jsonl data/tickets
+	$(XMLGP) evaluate models/tickets data/tickets
 	$(XMLGP) report models/tickets data/tickets -o report.html
 	$(XMLGP) fetch toy
 	$(XMLGP) train data/toy models/toy
 	$(XMLGP) predict models/toy data/toy/test.txt -k 5 -o toy.scores
-	$(XMLGP) evaluate toy.scores data/toy/test.txt --train data/toy/train.txt
+	$(XMLGP) evaluate models/toy data/toy
 	@echo
 	@echo "Done. Open report.html in a browser. For xmlgp in this shell: . $(VENV)/bin/activate"
 

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 
 from xmlgp.api.matching import Matched, TrainingFacts, matched, training_facts
 from xmlgp.api.points import FilePath, Matrix, TrainingData
-from xmlgp.api.predict import Predictions
+from xmlgp.api.predict import Predictions, predict
 from xmlgp.api.source import Labels, Source, is_path, title_of
-from xmlgp.api.trained_model import TrainedModel
+from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.files import locate
 from xmlgp.data.label_pairs import pairs_beside
@@ -29,6 +29,7 @@ from xmlgp.metrics.probabilities import calibration_statistics, check_probabilit
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import count_reordered_ties, ranking_statistics
 from xmlgp.metrics.statistics import Statistic, values
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -39,6 +40,9 @@ Note = Callable[[str], object]
 
 #: Groups of measures that `evaluate` takes.
 MEASURES = ("auc", "calibration", "macro", "assigned")
+
+#: The most labels that a model lists of each point for measures of all its labels, so that memory suffices.
+MOST_LISTED = 5000
 
 #: The share of points beyond which another order of equal scores is noted; rounding leaves a few ties.
 REORDERED_SHARE = 0.1
@@ -107,15 +111,16 @@ def evaluate(
 
     Parameters
     ----------
-    scores : path, matrix N×K, Scores, Predictions or list
+    scores : path, matrix N×K, Scores, Predictions, TrainedModel or list
         A file as for `xmlgp evaluate`, what `predict` returns or yields, or a list of the names of the labels of each
         point, which are assigned, or of pairs of name and score. A sparse matrix lists what it stores, another one what
-        is not 0, or all but −∞ if a score is negative.
+        is not 0, or all but −∞ if a score is negative. A model, or its folder, predicts the points of `labels`, a path.
     labels : path, matrix N×K, list of lists of names, Dataset or Source
         The true labels; a path as for `xmlgp evaluate`. Names, also those of the columns of a DataFrame, are matched
         with those in `scores`, or with those that `train` has for numbers.
     train : path, Dataset or TrainedModel, optional
-        The training points or the model, for the names of labels and propensity-scored measures.
+        The training points or the model, for the names of labels and propensity-scored measures. Default: the first
+        of the models whose scores are wanted.
     ks : sequence of int
         Values of k of the measures @k, in ascending order.
     propensity : tuple of two float, optional
@@ -213,18 +218,35 @@ def _evaluations(
     reporter: Reporter,
 ) -> list[Evaluation]:
     """Return the measures of each of several scores of the same points."""
-    if train is None and options.propensity:
-        raise UsageError("A propensity model needs training points.")
     unknown = set(options.measures).difference(MEASURES)
     if unknown:
         raise UsageError(f"{min(unknown)!r} is no group of measures; there are {', '.join(MEASURES)}.")
     source = Source.of(labels)
+    predictions = [_predicted(scores, source, options, reporter) for scores in predictions]
+    if train is None:
+        train = next((scores.model for scores in predictions if isinstance(scores, Predictions)), None)
+    if train is None and options.propensity:
+        raise UsageError("A propensity model needs training points.")
     facts = training_facts(train, source, reporter)
     if filter_labels is None and is_path(source.data):
         for file in pairs_beside(locate(source.data, "test")):
             reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
     found = matched(predictions, source, facts, filter_labels, reporter)
     return [_measured(matching, facts, options, reporter.note) for matching in found]
+
+
+def _predicted(scores: Any, source: Source, options: _Options, reporter: Reporter) -> Any:
+    """Return scores as they are, or those that a model predicts for a file, as many as the measures need."""
+    if is_path(scores) and ModelFolder.exists(scores):
+        scores = load(scores)
+    if not isinstance(scores, TrainedModel) or not is_path(source.data):
+        return scores
+    if source.title == "-":
+        raise UsageError("A model is evaluated on a file, which is read twice; write standard input to a file first.")
+    assign = "assigned" in options.measures
+    wanted = MOST_LISTED if {"auc", "calibration"}.intersection(options.measures) else options.ks[-1]
+    k = None if assign else min(wanted, scores.data["K"])
+    return predict(scores, source, k=k, assign=assign, reporter=reporter)
 
 
 def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: Note) -> Evaluation:

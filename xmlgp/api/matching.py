@@ -109,7 +109,7 @@ def matched(
     data = title_of(test.data, "the data")
     found = []
     for given, scores in zip(predictions, listed, strict=True):
-        name = title_of(given, "the table of scores")
+        name = str(given.model) if isinstance(given, Predictions) else title_of(given, "the table of scores")
         scores = _in_order(name, scores, data, true, reporter.note)
         own = true
         if facts.names.labels is None and true.ids is None and not isinstance(test.data, list | tuple):

@@ -33,7 +33,7 @@ COMMANDS = {
     "train": "Train a model.",
     "learn": "Go on with a trained model.",
     "predict": "Score points with a trained model.",
-    "evaluate": "Compare scores with the true labels, or with others.",
+    "evaluate": "Compare a model or scores with the true labels, or with others.",
     "show": "Describe a model folder.",
     "report": "Write a page about a model.",
     "serve": "Suggest labels over HTTP.",

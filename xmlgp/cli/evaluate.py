@@ -10,7 +10,15 @@ from collections.abc import Mapping
 import click
 
 from xmlgp.api import evaluate as api
-from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, rare_option, reading_options, source_of
+from xmlgp.cli.options import (
+    INPUT,
+    OptionValue,
+    check_standard_input,
+    dense_option,
+    rare_option,
+    reading_options,
+    source_of,
+)
 from xmlgp.metrics.intervals import Difference, Interval, about_intervals
 
 __all__ = ["evaluate"]
@@ -30,9 +38,11 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
 
 
 @click.command()
-@click.argument("scores", type=INPUT, nargs=-1, required=True, metavar="SCORES [SCORES]")
+@click.argument("scores", type=INPUT, nargs=-1, required=True, metavar="SCORES|MODEL [...]")
 @click.argument("data", type=INPUT)
-@click.option("--train", type=INPUT, help="Training data or a model, for names of labels, PSP and PSnDCG.")
+@click.option(
+    "--train", type=INPUT, help="Training data or a model, for names of labels, PSP and PSnDCG.  [default: MODEL]"
+)
 @click.option(
     "-k",
     "ks",
@@ -54,24 +64,28 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
     help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
+@dense_option
 @reading_options
 def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: OptionValue) -> None:
-    """Compare SCORES with the true labels in DATA, or two methods with each other.
+    """Compare the labels that MODEL predicts for DATA with the true ones there, or two methods with each other.
 
-    SCORES is what `xmlgp predict` or another program wrote; DATA has the same points with their labels. Prints P@k and
-    nDCG@k in percent, or of assigned labels precision, recall and F1, each with its 95 % interval. With the SCORES of
-    two methods, prints the measures of both, A and B, and their difference A - B.
+    In place of a model, SCORES is what `xmlgp predict` or another program wrote for the same points. Prints P@k and
+    nDCG@k in percent, or of assigned labels precision, recall and F1, each with its 95 % interval. With two methods,
+    prints the measures of both, A and B, and their difference A - B.
 
     \b
     Examples:
-      xmlgp predict models/tickets new.csv -o new.jsonl
-      xmlgp evaluate new.jsonl new.csv --train models/tickets
+      xmlgp evaluate models/tickets new.csv
+      xmlgp evaluate models/tickets models/tickets-2 new.csv
       xmlgp evaluate ours.scores theirs.txt data/bibtex --train data/bibtex
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
 
     docs/evaluation.md has the definitions.
 
     \f
+    A model reads DATA as `xmlgp predict` does, with the columns that it was trained on, and is also what --train names,
+    unless there is another.
+
     SCORES is a scores file, JSON Lines, or a table with a row for each label of a point, as predict writes them; lines
     of `label:score` as napkinXC or omikuji write them; or a matrix N×K, sparse in .npz or dense in .npy. DATA is a
     corpus, rows of numbers, a folder with test.txt or the like, or a file of labels alone.

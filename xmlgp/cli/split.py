@@ -37,7 +37,7 @@ def split(data: str, out: str, reporter: Reporter, **options: OptionValue) -> No
     """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
 
     DATA is a file of rows of numbers, CSV, TSV or JSON Lines, as for `xmlgp train`. OUT gets train and test with the
-    ending of DATA, and `xmlgp train OUT MODEL` and `xmlgp evaluate SCORES OUT` find them. The points are divided at
+    ending of DATA, and `xmlgp train OUT MODEL` and `xmlgp evaluate MODEL OUT` find them. The points are divided at
     random, unless an option says otherwise, and copied as they are, in their order; rows of several labels in libsvm
     format get a first line `N D K`. Names of labels and features beside rows go along.
 
