@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import xmlgp
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.cli.disk import arrays
 from tests.cli.texts import TEST, documents
@@ -73,6 +74,39 @@ def test_text_and_rows_have_the_same_scores():
     assert [point["labels"] for point in by_number] == [point["labels"] for point in answers("new.jsonl", *options)]
     # A folder of data has rows.
     assert predicted("folder", *options) == rows
+
+
+@pytest.mark.parametrize("first", ["# red", "{ red", "[red]", "10 20 30", "1:2", "1 1:2 3:4", "1,2 0:1", "0", "4 5"])
+def test_any_line_is_a_text_for_a_model_of_text(workdir, first):
+    texts = [first, "blue"]
+    expected = list(xmlgp.predict("model", texts))
+    text = "\n".join(texts)
+    for name in "notes", "README.md", "a.txt":
+        Path(name).write_text(text)
+        assert answers(name) == answers("-", stdin=text) == expected
+
+
+def test_rows_for_a_model_of_text_are_those_of_a_vectorized_folder_or_of_an_ending(workdir):
+    rows = Path("folder/test.txt").read_text()
+    expected = predicted("folder/test.txt")
+    Path("alone.txt").write_text(rows)
+    for arguments in ["alone.txt"], ["-"]:
+        result = run("predict", "model", *arguments, stdin=rows)
+        assert len(result.stdout.splitlines()) == len(rows.splitlines())
+        note = "taking the lines as texts; rows of numbers need vectorizer.json beside their file"
+        assert result.stderr.startswith(f"{arguments[0]}: {note}\n")
+    # Other files of the folder are texts.
+    Path("folder/notes.md").write_text("# red\n")
+    assert answers("folder/notes.md") == list(xmlgp.predict("model", ["# red"]))
+    Path("alone.svm").write_text("1 1:1\n")
+    assert said(run("predict", "model", "alone.svm")).startswith("alone.svm: model does not say whether")
+    assert expected.startswith("9 5\n")
+
+
+def test_what_seems_to_be_json_is_noted():
+    result = run("predict", "model", "-", stdin='{\n "text": "red"\n}\n')
+    assert result.stderr.startswith("-: taking the lines as texts; --corpus-format jsonl reads objects, one a line\n")
+    assert len(result.stdout.splitlines()) == 3
 
 
 def test_every_kind_of_corpus_and_input_has_the_same_answers(workdir):

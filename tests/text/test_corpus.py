@@ -107,6 +107,22 @@ def test_first_lines_tell_formats(line, name):
     assert format_of_corpus("a.ndjson", line) == "jsonl"
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (b"{\n", "lines"),
+        (b"[see also] other\n", "lines"),
+        (b"{braces} and\ttabs\n", "annif"),
+        (b'{ "text": 1}\n', "jsonl"),
+        (b'[{"text": 1}]\n', "jsonl"),
+        (b'{"cut', "jsonl"),
+    ],
+)
+def test_where_documents_need_no_labels_only_an_object_tells_json(line, name):
+    assert format_of_corpus("-", line, labelled=False) == name
+    assert format_of_corpus("-", line) == "jsonl"
+
+
 def test_given_columns_tell_that_there_is_a_header_but_those_of_a_model_do_not():
     options, columns = CorpusOptions(text=("title",)), Columns(text=("title",))
     assert format_of_corpus("-", b"a,b\n", options) == "csv"

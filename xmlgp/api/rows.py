@@ -72,7 +72,7 @@ class RowsFile:
         """Raise SettingsError if features of the file may have other numbers than those of a trained model."""
         if model.K < 2:
             return
-        declared = not is_libsvm(self.lines.peek_line(), strict=False)
+        declared = not is_libsvm(self.lines.peek_line())
         if declared and model.first_feature == 1:
             raise SettingsError(
                 f"{self.path}: after a first line `N D K` features count from 0, but those of the training data from "

@@ -18,13 +18,14 @@ from xmlgp.data.dense_files import DenseRows, read_dense
 from xmlgp.data.files import format_ending, locate, open_input
 from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader
+from xmlgp.data.repository_format import HEADER
 from xmlgp.runtime.errors import NoSuchFileError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.corpus import ENDINGS
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.names import Names
+from xmlgp.text.names import VECTORIZER, Names
 from xmlgp.text.tables import TABLE_ENDINGS
 from xmlgp.text.vocabulary import Vocabulary, read_vocabulary
 from xmlgp.text.word_counts import Analysis, WordCounts
@@ -189,7 +190,7 @@ class Source:
         """
         self.check(labels_needed=labelled)
         dense = self._dense()
-        with self._open("test", model, Reporter(note=reporter.note)) as opened:
+        with self._open("test", model, Reporter(note=reporter.note), labelled) as opened:
             points = opened.stream(model, labelled)
             if dense:
                 points.add_dense(dense)
@@ -215,7 +216,9 @@ class Source:
         return None if self.dense is None else read_dense(self.dense, title_of(self.data, "`data`"))
 
     @contextlib.contextmanager
-    def _open(self, part: str, model: Signature | None, reporter: Reporter) -> Iterator[OpenPoints]:
+    def _open(
+        self, part: str, model: Signature | None, reporter: Reporter, labelled: bool = True
+    ) -> Iterator[OpenPoints]:
         """Open the points once; the name of a file, its first line and the options decide whether it is a corpus.
 
         Without a `model`, the points are for a new one, which may be trained on text. SettingsError if the file is text
@@ -227,21 +230,34 @@ class Source:
         path = locate(os.fspath(self.data), part)
         corpus = self.corpus or NO_OPTIONS
         with open_lines(path, corpus.encoding) as reader:
-            if reader is None or self._is_text(reader, model):
+            if reader is None or self._is_text(reader, model, labelled, reporter):
                 yield Corpus(path, reader, corpus, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, reporter)
 
-    def _is_text(self, reader: LineReader, model: Signature | None) -> bool:
-        """Return whether a file of lines is a corpus for a model, or for a new one."""
+    def _is_text(self, reader: LineReader, model: Signature | None, labelled: bool, reporter: Reporter) -> bool:
+        """Return whether a file of lines is a corpus for a model, or for a new one, whose file its first line tells.
+
+        For a model of text, unless documents are `labelled`, any first line may be a text: rows are in a vectorized
+        folder, or in a file named `.svm`.
+        """
         if any(self.corpus or ()) or format_ending(reader.path) in ENDINGS:
             return True
         if model is not None and not model.names.vectorizer:
             return False
         first = reader.peek_line()
-        # To a model of text, an empty file is a corpus without documents.
-        return not is_rows(first, model is not None) if first else model is not None
+        if model is None:
+            return bool(first) and not is_rows(first)
+        if format_ending(reader.path) == ".svm":
+            return False
+        if not HEADER.fullmatch(first):
+            return True
+        beside = os.path.join(os.path.dirname(reader.path), VECTORIZER)
+        if labelled or (reader.path != "-" and os.path.isfile(beside)):
+            return False
+        reporter.note(f"{reader.path}: taking the lines as texts; rows of numbers need {VECTORIZER} beside their file")
+        return True
 
     def _check_training_file(self, folder: FilePath | None) -> None:
         """Raise UsageError if the training file is in the model's `folder`."""

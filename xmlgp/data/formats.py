@@ -41,7 +41,7 @@ LIBSVM_LINE = re.compile(
     rb"[ \t]*(#|([+-]?[01](\.0*)?|[+-]?\d[\d.]*([ \t]+\w+:\S+)+|\d+(,\d+)+([ \t]+\d+:[^:\s]+)+)[ \t\r]*(#|\n|\Z))"
 )
 
-#: A first line in libsvm format of a point without labels: pairs alone. A text may start like this too.
+#: A first line in libsvm format of a point without labels: pairs alone. To train, a text must not start like this.
 LIBSVM_PAIRS = re.compile(rb"([ \t]*\d+:[^:\s]+)([ \t]+\d+:[^:\s]+)*[ \t\r]*(#|\n|\Z)")
 
 #: A line of a file in libsvm format that is neither blank nor a comment.
@@ -60,21 +60,15 @@ LIBSVM = "libsvm"
 MULTILABEL = "multi-label libsvm"
 
 
-def is_rows(line: bytes, strict: bool = False) -> bool:
-    """Return whether the first line of a file starts rows of numbers, not text.
-
-    An ambiguous line, such as `10:30`, counts as text if `strict`.
-    """
+def is_rows(line: bytes) -> bool:
+    """Return whether the first line of a file starts rows of numbers, not text."""
     # Features alone and labels alone count as rows, because the error of the readers of rows says what is missing.
-    return bool(HEADER.fullmatch(line) or (not strict and TWO_NUMBERS.fullmatch(line))) or is_libsvm(line, strict)
+    return bool(HEADER.fullmatch(line) or TWO_NUMBERS.fullmatch(line)) or is_libsvm(line)
 
 
-def is_libsvm(line: bytes, strict: bool = True) -> bool:
-    """Return whether a file is in libsvm format, by its first line.
-
-    Unless `strict`, the line may also be pairs alone, of a point without labels.
-    """
-    return bool(LIBSVM_LINE.match(line) or (not strict and LIBSVM_PAIRS.match(line)))
+def is_libsvm(line: bytes) -> bool:
+    """Return whether a file is in libsvm format, by its first line."""
+    return bool(LIBSVM_LINE.match(line) or LIBSVM_PAIRS.match(line))
 
 
 def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> Dataset:
@@ -114,7 +108,7 @@ def read_rows(
     feature then; None infers it from the file. `note` gets the assumptions about that format, one sentence each.
     DataFormatError is raised if the file is malformed.
     """
-    if is_libsvm(reader.peek_line(), strict=False):
+    if is_libsvm(reader.peek_line()):
         dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note, first=first)
         data_format = MULTILABEL if multilabel else LIBSVM
     else:
@@ -142,7 +136,7 @@ def read_blocks(
     (`fit_to_model`), whose first feature has the number `first` if K is above one. Labels of such a file are then not
     read if `labelled` is false. DataFormatError has the line number; iterating over the blocks may also raise it.
     """
-    if not is_libsvm(reader.peek_line(), strict=False):
+    if not is_libsvm(reader.peek_line()):
         return repository_format.read_blocks(reader)
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled, first, D)
     dataset = fit_to_model(dataset, D, K if labelled else 0, reader.path, note)

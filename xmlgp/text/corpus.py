@@ -34,6 +34,9 @@ PREFIX = "__label__"
 #: What tells fastText's format: a label, perhaps after a quote.
 FASTTEXT_START = re.compile(rf"(?<!\S)[\"']*{PREFIX}")
 
+#: The start of an object in JSON, perhaps the first of an array: a text may begin with other braces and brackets.
+JSON_START = re.compile(r"\s*\[?\s*\{\s*\"")
+
 #: Labels in angle brackets.
 BRACKETS = re.compile(r"\s*(?:<[^<>\s]+>\s*)+")
 
@@ -138,13 +141,18 @@ FORMATS = {
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 
 
-def format_of_corpus(path: str, line: bytes, options: CorpusOptions = NO_OPTIONS, usual: Columns | None = None) -> str:
-    """Return the name of the format of a corpus, one of `FORMATS`, by its name and its first line (bytes)."""
+def format_of_corpus(
+    path: str, line: bytes, options: CorpusOptions = NO_OPTIONS, usual: Columns | None = None, labelled: bool = True
+) -> str:
+    """Return the name of the format of a corpus, one of `FORMATS`, by its name and its first line (bytes).
+
+    Where documents need no labels, only the start of an object tells JSON, as any line may be a text.
+    """
     text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
     columns = options.columns(usual).text
     if name := options.format or ENDINGS.get(format_ending(path)):
         return name
-    if text.lstrip().startswith(("{", "[")):
+    if JSON_START.match(text) or (labelled and text.lstrip().startswith(("{", "["))):
         return "jsonl"
     for name, delimiter in (("tsv", "\t"), ("csv", ",")):
         # A first line `text` may be a text.
@@ -182,7 +190,7 @@ def read_documents(
         first = next(lines, None)
         if first is None:
             return
-        name = format_of_corpus(path, first[1].encode(), options, columns)
+        name = format_of_corpus(path, first[1].encode(), options, columns, labelled)
         _check_first_line(first[1], name, reading, options)
         documents = FORMATS[name].read(chain([first], lines), reading)
         separator = FORMATS[name].separator
@@ -204,6 +212,8 @@ def _check_first_line(line: str, format: str, reading: Reading, options: CorpusO
         _refuse_header(line, reading)
         if format == "annif" and not reading.labelled:
             reading.note(f"{reading.path}: taking what follows a tab as labels; --corpus-format lines takes it as text")
+        if line.lstrip().startswith(("{", "[")):
+            reading.note(f"{reading.path}: taking the lines as texts; --corpus-format jsonl reads objects, one a line")
 
 
 def _normalized(
