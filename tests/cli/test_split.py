@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import run, said
+from tests.cli.command import SMALL, run, said
 from tests.cli.disk import failing_disk
 from tests.cli.texts import as_json, documents
 from tests.problems import small_dataset
@@ -58,8 +58,9 @@ def test_lines_are_copied_as_they_are(name):
     is_test = choose_test_points([None] * 30, 6, seed=1)
     files, note = split(name, "out", "--test", "0.2", "--seed", 1, *(["--encoding", encoding] if encoding else []))
     assert "6 (20.0 %) for testing" in note
-    assert files == [f"out/{part}{Path(name).suffix}" for part in ("train", "test")]
-    for file, chosen in zip(files, (~is_test, is_test), strict=True):
+    assert files[:2] == [f"out/{part}{Path(name).suffix}" for part in ("train", "test")]
+    assert files[2:] == (["out/corpus.json"] if encoding else [])
+    for file, chosen in zip(files[:2], (~is_test, is_test), strict=True):
         text = before + "".join(
             record.rstrip("\n") + "\n" if name == "corpus.jsonl" else record
             for record in itertools.compress(records, chosen)
@@ -123,6 +124,86 @@ def test_documents_of_a_group_stay_together():
     assert authors[0] & authors[1] <= {None}
     assert all(len(part) > 1 for part in authors)
     assert "there is no field 'writer'" in said(run("split", "notes.jsonl", "out2", "--group-column", "writer"))
+
+
+def table(header, separator=";", encoding="utf-8"):
+    """Write a corpus of 60 documents with these names of text, labels and author."""
+    lines = [
+        f"{' '.join(row['labels'])} é,{separator.join(row['labels'])},a{number % 7}"
+        for number, row in enumerate(documents(60, 0))
+    ]
+    Path("table.csv").write_bytes("\n".join([header, *lines, ""]).encode(encoding))
+
+
+def test_columns_are_typed_once():
+    table("body,tags,author", "|", "gb18030")
+    options = ["--text-column", "body", "--label-column", "tags", "--label-separator", "|", "--encoding", "gb18030"]
+    result = run("split", "table.csv", "out", *options, "--group-column", "author")
+    assert result.stdout.splitlines() == ["out/train.csv", "out/test.csv", "out/corpus.json"]
+    assert json.loads(Path("out/corpus.json").read_text()) == {
+        "text": ["body"], "labels": ["tags"], "separator": "|", "encoding": "gb18030", "group": "author"
+    }  # fmt: skip
+    # The next command works as it is printed.
+    following = result.stderr.splitlines()[-1]
+    assert following == "next, `xmlgp train out MODEL`"
+    assert run("train", "out", "MODEL", *SMALL).exit_code == 0
+    answers = run("predict", "MODEL", "out").stdout
+    assert len(answers.splitlines()) == len(Path("out/test.csv").read_bytes().splitlines()) - 1
+    Path("answers.jsonl").write_text(answers)
+    for command in (
+        ["evaluate", "answers.jsonl", "out", "--train", "out"],
+        ["evaluate", "answers.jsonl", "out/test.csv"],
+        ["report", "MODEL", "out", "-o", "report.html"],
+        ["vectorize", "out", "numbers"],
+        ["split", "out", "again"],
+    ):
+        result = run(*command)
+        assert result.exit_code == 0, result.output
+    # Given options win.
+    assert "there is no column 'title'; " in said(run("train", "out", "other", "--text-column", "title"))
+    told = json.loads(Path("out/corpus.json").read_text())
+    del told["group"]
+    assert json.loads(Path("again/corpus.json").read_text()) == told
+    assert "same file" in said(run("predict", "MODEL", "out", "-o", "out/corpus.json"), 2)
+
+
+def test_columns_that_are_found_need_no_options():
+    table("text,labels,author")
+    files, _ = split("table.csv", "out")
+    assert files == ["out/train.csv", "out/test.csv"]
+    assert run("train", "out", "model", *SMALL).exit_code == 0
+
+
+def test_a_missing_column_of_texts_is_refused_before_the_parts_are_written():
+    table("body,labels,author")
+    assert "there is no column 'text'; the columns are 'body', " in said(run("split", "table.csv", "out"))
+    assert not os.path.exists("out")
+
+
+def test_options_of_an_earlier_division_are_replaced():
+    table("body,labels,author")
+    assert split("table.csv", "out", "--text-column", "body")[0][2:] == ["out/corpus.json"]
+    Path("out/train.csv").unlink()
+    Path("out/test.csv").unlink()
+    table("text,labels,author")
+    assert said(run("split", "table.csv", "out"), 2).startswith("There is out/corpus.json already; ")
+    assert split("table.csv", "out", "--overwrite")[0] == ["out/train.csv", "out/test.csv"]
+    assert not os.path.exists("out/corpus.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "3", '{"text": 3}', '{"text": []', '{"txt": "body"}', '{"text": ""}', '{"separator": ["|"]}', "\0",
+     '{"format": "yaml"}', '{"labels": ["\\u001b[2J"]}', '{"text": [["body"]]}', "[" * 100_000, '{"id": null}'],
+)  # fmt: skip
+def test_damaged_options_of_a_folder_are_one_sentence(content):
+    table("text,labels,author")
+    split("table.csv", "out")
+    Path("out/corpus.json").write_text(content)
+    message = said(run("train", "out", "model", *SMALL))
+    assert message.startswith("out/corpus.json: this is not what `xmlgp split` writes (")
+    assert message.endswith("); remove it, and give the options of the corpus")
+    assert len(message) < 250
 
 
 def test_copies_in_both_parts_are_noted():

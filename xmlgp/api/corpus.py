@@ -29,11 +29,10 @@ CHARACTERS = 1 << 18
 class Corpus:
     """An open corpus; each method reads its documents once, and raises DataFormatError if one is malformed."""
 
-    is_text = True
-
     def __init__(self, path: str, lines: LineReader | None, options: CorpusOptions, reporter: Reporter) -> None:
         self.path = path
         self.lines = lines
+        self.columns: Columns | None = options.columns()
         self._waits = lines.waits if lines else never
         self._options = options
         self._reporter = reporter
@@ -94,10 +93,10 @@ class Corpus:
         if errors:
             raise errors[0]
 
-    def labels(self, columns: Columns | None) -> LabelledPoints:
-        """Return the labels of the documents, whose texts are not read; names are in order."""
+    def labels(self, columns: Columns | None, with_texts: bool = False) -> LabelledPoints:
+        """Return the labels of the documents; names are in order. Unless `with_texts`, texts may be missing."""
         rows = LabelRows(LabelNumbers())
-        documents = self._with_labels(self._documents(columns, with_texts=False), rows)
+        documents = self._with_labels(self._documents(columns, with_texts=with_texts), rows)
         found = [(document.id, document.line) for document in documents]
         names, matrix = rows.ordered()
         return LabelledPoints(matrix, names, [id for id, _ in found], lines=[line for _, line in found])

@@ -19,6 +19,7 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.names import check_names
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.documents import Columns
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
 
@@ -44,8 +45,9 @@ class InMemory:
     """
 
     def __init__(self, data: Any, labels: Any) -> None:
-        self.is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
-        self._data = as_texts(data) if self.is_text else data
+        self._is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
+        self.columns = Columns() if self._is_text else None
+        self._data = as_texts(data) if self._is_text else data
         self._ids = _index_of(data)
         self._labels = labels
 
@@ -70,7 +72,7 @@ class InMemory:
         labels = names.labels if self._labels is not None else model.names.labels
         # Without the labels that the model does not have, which follow its own.
         added = len(labels) - len(model.names.labels) if labels and model.names.labels else 0
-        block = Block(points, self._ids or range(1, points.N + 1), self._data if self.is_text else None)
+        block = Block(points, self._ids or range(1, points.N + 1), self._data if self._is_text else None)
         return PointStream((points.N, points.D, points.K - added), [block], labels=labels, E=points.features.width)
 
     def numbered(self, model: Signature, extend: bool) -> TrainingData:
@@ -91,12 +93,12 @@ class InMemory:
             # A new model of numbers has no names of labels.
             return TrainingData(self._data, REPOSITORY, names if model.K else Names())
         features, names = self._numbered_features(names, extend)
-        labels, names = self._numbered_labels(model, names, extend and self.is_text, features.N)
+        labels, names = self._numbered_labels(model, names, extend and self._is_text, features.N)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
     def _numbered_features(self, names: Names, extend: bool) -> tuple[Features, Names]:
         """Return the features, and the names with those of features, to which `extend` appends new words."""
-        if not self.is_text:
+        if not self._is_text:
             columns = columns_of(self._data, "feature")
             check_columns("feature", columns, names.features)
             return features_in_memory(self._data), names._replace(features=columns or names.features)

@@ -13,6 +13,7 @@ from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.documents import Columns
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 
 __all__ = ["RowsFile"]
@@ -21,7 +22,7 @@ __all__ = ["RowsFile"]
 class RowsFile:
     """Rows of numbers in an open file; every method reads it, and raises DataFormatError if it is malformed."""
 
-    is_text = False
+    columns: Columns | None = None
 
     def __init__(self, lines: LineReader, reporter: Reporter) -> None:
         self.lines = lines

@@ -24,8 +24,9 @@ from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.corpus import ENDINGS
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.names import VECTORIZER, Names
+from xmlgp.text.options_file import followed
 from xmlgp.text.tables import TABLE_ENDINGS
 from xmlgp.text.vocabulary import Vocabulary, read_vocabulary
 from xmlgp.text.word_counts import Analysis, WordCounts
@@ -53,9 +54,12 @@ DenseFeatures: TypeAlias = "FilePath | Matrix"
 
 
 class OpenPoints(Protocol):
-    """Points that are open: rows of numbers, a corpus, or what is in memory. Call one of the methods: it reads them."""
+    """Points that are open: rows of numbers, a corpus, or what is in memory. Call one of the methods: it reads them.
 
-    is_text: bool
+    `columns` are those of a corpus; None if the points are not text.
+    """
+
+    columns: Columns | None
 
     def read(self, model: Signature) -> TrainingData:
         """Return all points, for a model to be trained on; new names follow those of the model."""
@@ -76,7 +80,8 @@ class Source:
     dense : path or array N×E, optional
         Dense features beside the others, a row for each point: a .npy file or an array.
     corpus : CorpusOptions, optional
-        Where a file of text has its texts and labels; any of these options makes the file a corpus.
+        Where a file of text has its texts and labels; any of these options makes the file a corpus. Those that are not
+        given are in the file `corpus.json` beside the parts that `xmlgp split` writes.
     analysis : Analysis, optional
         Which words of texts are features of a new model. Default: all single words.
     vocabulary : path, optional
@@ -168,11 +173,11 @@ class Source:
         dense = self._dense()
         with self._open("train", model, reporter) as points:
             self._check_training_file(model.folder if model else folder)
-            if not points.is_text and analysis != Analysis():
+            if points.columns is None and analysis != Analysis():
                 advice = "to choose words or n-grams, give the text, or vectorize it again"
                 raise SettingsError(f"{self.title}: these are rows of numbers; {advice}")
             if model is None:
-                model = new_signature(points.is_text, analysis, self.corpus or NO_OPTIONS, same)
+                model = new_signature(points.columns, analysis, same)
             data = points.read(model)
             check_sizes(data.dataset, model.D, model.K, self.title)
             if dense:
@@ -228,36 +233,13 @@ class Source:
             yield InMemory(self.data, self.labels)
             return
         path = locate(os.fspath(self.data), part)
-        corpus = self.corpus or NO_OPTIONS
+        corpus = followed(self.corpus or NO_OPTIONS, path)
         with open_lines(path, corpus.encoding) as reader:
-            if reader is None or self._is_text(reader, model, labelled, reporter):
+            if reader is None or _is_text(reader, corpus, model, labelled, reporter):
                 yield Corpus(path, reader, corpus, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, reporter)
-
-    def _is_text(self, reader: LineReader, model: Signature | None, labelled: bool, reporter: Reporter) -> bool:
-        """Return whether a file of lines is a corpus for a model, or for a new one, whose file its first line tells.
-
-        For a model of text, unless documents are `labelled`, any first line may be a text: rows are in a vectorized
-        folder, or in a file named `.svm`.
-        """
-        if any(self.corpus or ()) or format_ending(reader.path) in ENDINGS:
-            return True
-        if model is not None and not model.names.vectorizer:
-            return False
-        first = reader.peek_line()
-        if model is None:
-            return bool(first) and not is_rows(first)
-        if format_ending(reader.path) == ".svm":
-            return False
-        if not HEADER.fullmatch(first):
-            return True
-        beside = os.path.join(os.path.dirname(reader.path), VECTORIZER)
-        if labelled or (reader.path != "-" and os.path.isfile(beside)):
-            return False
-        reporter.note(f"{reader.path}: taking the lines as texts; rows of numbers need {VECTORIZER} beside their file")
-        return True
 
     def _check_training_file(self, folder: FilePath | None) -> None:
         """Raise UsageError if the training file is in the model's `folder`."""
@@ -267,6 +249,32 @@ class Source:
         data_folder = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
         if folder is not None and file != "-" and os.path.isdir(folder) and os.path.samefile(data_folder, folder):
             raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
+
+
+def _is_text(
+    reader: LineReader, corpus: CorpusOptions, model: Signature | None, labelled: bool, reporter: Reporter
+) -> bool:
+    """Return whether a file of lines is a corpus for a model, or for a new one, whose file its first line tells.
+
+    For a model of text, unless documents are `labelled`, any first line may be a text: rows are in a vectorized
+    folder, or in a file named `.svm`.
+    """
+    if any(corpus) or format_ending(reader.path) in ENDINGS:
+        return True
+    if model is not None and not model.names.vectorizer:
+        return False
+    first = reader.peek_line()
+    if model is None:
+        return bool(first) and not is_rows(first)
+    if format_ending(reader.path) == ".svm":
+        return False
+    if not HEADER.fullmatch(first):
+        return True
+    beside = os.path.join(os.path.dirname(reader.path), VECTORIZER)
+    if labelled or (reader.path != "-" and os.path.isfile(beside)):
+        return False
+    reporter.note(f"{reader.path}: taking the lines as texts; rows of numbers need {VECTORIZER} beside their file")
+    return True
 
 
 @contextlib.contextmanager
@@ -279,11 +287,9 @@ def open_lines(path: str, encoding: str | None = None) -> Iterator[LineReader | 
         yield LineReader(stream, path, encoding)
 
 
-def new_signature(
-    is_text: bool, analysis: Analysis, corpus: CorpusOptions, same: Mapping[str, str] | None = None
-) -> Signature:
-    """Return the `Signature` of a new model, of text or not, which has no words and labels yet."""
-    vectorizer = WordCounts(analysis, [], corpus.columns()) if is_text else None
+def new_signature(columns: Columns | None, analysis: Analysis, same: Mapping[str, str] | None = None) -> Signature:
+    """Return the `Signature` of a new model, of text with these columns or not, which has no words and labels yet."""
+    vectorizer = None if columns is None else WordCounts(analysis, [], columns)
     return Signature(Names([], None, vectorizer), same=same)
 
 

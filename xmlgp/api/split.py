@@ -19,7 +19,7 @@ from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
-from xmlgp.data.files import check_outputs, format_ending, open_input, open_output
+from xmlgp.data.files import OPTIONS_FILE, check_outputs, format_ending, open_input, open_output
 from xmlgp.data.formats import MULTILABEL, lines_of_points
 from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.errors import UsageError, XmlgpError
@@ -29,6 +29,7 @@ from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
+from xmlgp.text.options_file import followed, options_text
 
 __all__ = ["split"]
 
@@ -55,7 +56,8 @@ def split(
         A file of lines, as for `train`, or the folder of one.
     out : path
         The folder for the training and the test file, whose records are those of the file `data`, unchanged. Rows of
-        several labels in libsvm format get a first line `N D K`, and keep the numbers of labels and features.
+        several labels in libsvm format get a first line `N D K`, and keep the numbers of labels and features. Options
+        of a corpus go into `corpus.json`, which other functions follow.
     test : float
         The share of test points, below 1, or their number.
     group_column : str, optional
@@ -89,14 +91,16 @@ def split(
             names = [Path(records.path).with_name(name) for name in (FEATURES, LABELS, VECTORIZER)]
             copies += [Path(shutil.copy(file, staged)) for file in names if file.is_file()]
         files = [folder / copy.name for copy in copies]
-        check_outputs(files, source.inputs)
-        for file in files:
+        # Options of an earlier division must not stay beside these parts.
+        replaced = [*files, folder / OPTIONS_FILE]
+        check_outputs(replaced, source.inputs)
+        for file in replaced:
             if file.exists() and not (overwrite and file.is_file()):
                 advice = "choose another folder, or replace it with `overwrite=True`"
                 raise UsageError(f"There is {file} already; {advice}.")
         with uninterruptible:
             # Whatever happens, no part is left beside another part of an earlier division.
-            for file in files:
+            for file in replaced:
                 file.unlink(missing_ok=True)
             for copy, file in zip(copies, files, strict=True):
                 os.replace(copy, file)
@@ -109,6 +113,7 @@ class Records(NamedTuple):
     """The records of N points in a file of lines, each a text, what is before them, and the group of each point.
 
     Messages call a point `noun`; `encoding` is that of the lines of the file, `ending` that of the names of both parts.
+    `told` is the content of the file of options beside these, if it is not empty.
     """
 
     path: str
@@ -118,20 +123,26 @@ class Records(NamedTuple):
     head: str
     texts: NDArray[np.object_]
     groups: Sequence[Identifier | None]
+    told: str
 
 
 def _read_records(source: Source, group_column: str | None, reporter: Reporter) -> Records:
     """Return the records of the training file of a path; XmlgpError if it is not one of lines, or has none."""
+    given = source.corpus or NO_OPTIONS
     if group_column is not None:
         # The documents of a group are identified by its value.
-        source = replace(source, corpus=(source.corpus or NO_OPTIONS)._replace(id=group_column))
+        source = replace(source, corpus=given._replace(id=group_column))
     with source.labelled_file("train", reporter) as points:
         if points.lines is None:
             advice = "write JSON Lines, or divide it by `sklearn.model_selection.train_test_split`"
             raise XmlgpError(f"{points.path}: only files of lines are divided; {advice}")
         encoding = points.lines.encoding or "latin-1"  # which keeps all bytes
-        rows = None if isinstance(points, Corpus) else points.read(Signature(Names()))
-        found = LabelledPoints(rows.dataset.labels) if rows else points.labels(None)
+        rows = None
+        if isinstance(points, Corpus):
+            found = points.labels(None, with_texts=True)
+        else:
+            rows = points.read(Signature(Names()))
+            found = LabelledPoints(rows.dataset.labels)
     noun = "point" if rows else "document"
     N = found.labels.shape[0]
     if not N:
@@ -156,7 +167,8 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
     if group_column is not None and missing:
         have = counted(missing, "document has", "documents have")
         reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
-    return Records(points.path, noun, encoding, ending, "".join(lines[: bounds[0]]), texts, groups)
+    told = "" if rows else options_text(followed(given, points.path), group_column)
+    return Records(points.path, noun, encoding, ending, "".join(lines[: bounds[0]]), texts, groups, told)
 
 
 def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, reporter: Reporter) -> list[Path]:
@@ -171,6 +183,9 @@ def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, rep
         with open_output(file) as output:
             output.write("".join([head, *texts]).encode(records.encoding))
         files.append(file)
+    if records.told:
+        files.append(folder / OPTIONS_FILE)
+        files[-1].write_text(records.told, encoding="utf-8")
     copies = sum(map(set(parts["train"]).__contains__, parts["test"]))
     if copies and is_corpus:
         have = counted(copies, "document for testing is a copy", "documents for testing are copies")

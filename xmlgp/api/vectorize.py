@@ -14,6 +14,7 @@ from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.data_folder import files_to_replace, write_folder
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.options_file import followed
 from xmlgp.text.word_counts import Analysis
 
 __all__ = ["vectorize"]
@@ -36,7 +37,7 @@ def vectorize(
     folder : path
         If anything fails, its earlier files stay. A data set of text in it is replaced, with its test points.
     corpus : CorpusOptions
-        How the corpora are read.
+        How the corpora are read, as in a `Source`.
     analysis : Analysis, optional
         Which words are features. Default: all single words.
     reporter : xmlgp.runtime.progress.Reporter
@@ -44,14 +45,15 @@ def vectorize(
     inputs = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = ["train.txt", *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(inputs)))]
     check_outputs(files_to_replace(Path(folder), names), inputs)
-    with open_lines(inputs[0], corpus.encoding) as lines:
-        new = new_signature(True, analysis or Analysis(), corpus)
-        training, _, vocabulary = Corpus(inputs[0], lines, corpus, reporter).read(new)
+    corpora = [followed(corpus, file) for file in inputs]
+    with open_lines(inputs[0], corpora[0].encoding) as lines:
+        new = new_signature(corpora[0].columns(), analysis or Analysis())
+        training, _, vocabulary = Corpus(inputs[0], lines, corpora[0], reporter).read(new)
     points = [training]
-    for file in inputs[1:]:
-        with open_lines(file, corpus.encoding) as lines:
+    for file, options in zip(inputs[1:], corpora[1:], strict=True):
+        with open_lines(file, options.encoding) as lines:
             model = Signature(vocabulary, training.D, training.K)
-            stream = Corpus(file, lines, corpus, reporter).stream(model, labelled=True)
+            stream = Corpus(file, lines, options, reporter).stream(model, labelled=True)
             blocks = [block.points for block in stream.blocks()]
         # New labels follow those of the training corpus.
         without_new = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]

@@ -46,9 +46,10 @@ def split(data: str, out: str, reporter: Reporter, **options: OptionValue) -> No
       xmlgp split tickets.csv data/tickets --test 0.2
       xmlgp split notes.jsonl data/notes --group-column author
 
-    The options that say where DATA has its texts and labels go to `xmlgp train`, too, and the model then knows them.
+    Options that say where DATA has its texts and labels are kept in OUT/corpus.json. Commands that read OUT follow
+    them, unless they are given others.
     """
     source = source_of(data, options)
     for file in split_files(source, out, reporter=reporter, **options):
         click.echo(file)
-    reporter.note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL'])}` with the same options of the corpus")
+    reporter.note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL'])}`")

@@ -21,7 +21,10 @@ from typing import Any, BinaryIO, cast
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 from xmlgp.runtime.errors import UsageError, XmlgpError
 
-__all__ = ["check_outputs", "documents_in", "format_ending", "locate", "open_input", "open_output"]
+__all__ = ["OPTIONS_FILE", "check_outputs", "documents_in", "format_ending", "locate", "open_input", "open_output"]
+
+#: The options with which the corpora in a folder are read, as `xmlgp split` writes them.
+OPTIONS_FILE = "corpus.json"
 
 #: Endings of corpora that no other data have.
 CORPUS_ENDINGS = "csv|tsv|jsonl|ndjson|xlsx|parquet"
@@ -29,9 +32,9 @@ CORPUS_ENDINGS = "csv|tsv|jsonl|ndjson|xlsx|parquet"
 #: Files that show that a folder holds data, not documents.
 OF_DATA = re.compile(r"((train|test(-\d+)?)\.txt|.*\.svm)(\.gz)?|vectorizer\.json")
 
-#: Other files that are read: corpora, names and dense features beside data, and the files of a model folder.
+#: Other files that are read: corpora, their options, names and dense features beside data, and files of a model folder.
 OTHER_FILES = (
-    rf"(train|test)\.({CORPUS_ENDINGS})(\.gz)?|(features|labels)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*"
+    rf"(train|test)\.({CORPUS_ENDINGS})(\.gz)?|(features|labels)\.txt|(model|corpus)\.json|[^/]*\.np[yz]|arrays/.*"
 )
 
 #: The number of bytes at the start of a file that tell whether it is text.

@@ -77,7 +77,7 @@ class NamesFormatError(DataFormatError):
 
 
 class CatalogueError(XmlgpError):
-    """The catalogue, or the `data.yaml` of a folder, is malformed, or lacks a requested entry."""
+    """The catalogue is malformed, or lacks a requested entry."""
 
 
 class FetchError(XmlgpError):
