@@ -126,6 +126,17 @@ def test_arguments_that_contradict_each_other_are_refused(dishes):
             xmlgp.evaluate(model, LABELS)
 
 
+def test_masked_numbers_are_refused(dishes):
+    masked = np.ma.masked_equal(np.eye(4), 1)
+    for call in (
+        lambda: xmlgp.train(masked, labels=np.eye(4)),
+        lambda: xmlgp.train(np.eye(4), labels=masked),
+        lambda: xmlgp.evaluate(masked, np.eye(4)),
+    ):
+        with pytest.raises(SettingsError, match="^some numbers are masked; leave out the points that have them, or "):
+            call()
+
+
 def test_labels_of_minus_one_are_refused(dishes):
     X = np.eye(4).repeat(5, axis=0)
     model, signs = xmlgp.train(X, labels=X, settings={"factors": 2, "epochs": 1}), 2 * X - 1

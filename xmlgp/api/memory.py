@@ -194,7 +194,8 @@ def as_matrix(table: Any, dtype: DTypeLike | None = None) -> csr_array:
 
 
 def as_array(table: Any) -> NDArray[Any]:
-    """Return a dense table of real numbers as an array; SettingsError if it has texts or lists."""
+    """Return a dense table of real numbers as an array; SettingsError if it has texts, lists or masked numbers."""
+    check_not_masked(table)
     with contextlib.suppress(TypeError, ValueError):
         array = np.asarray(table)
         if array.dtype.kind == "O":
@@ -211,7 +212,6 @@ def as_array(table: Any) -> NDArray[Any]:
 
 def labels_in_memory(Y: Any, N: int) -> csr_array:
     """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
-    check_not_masked(Y)
     labels = as_matrix(Y)
     wrong = labels.data[~((labels.data >= 0) & (labels.data % 1 == 0))]
     if wrong.size:
@@ -235,12 +235,10 @@ def check_label_count(labels: csr_array, N: int) -> None:
         raise SettingsError(f"there are {N} points, but the labels of {labels.shape[0]} points")
 
 
-def check_not_masked(Y: object) -> None:
-    """Raise SettingsError for a masked array with masked labels, which NumPy would read as if they were not masked."""
-    if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
-        raise SettingsError(
-            "some labels are masked; leave out points whose labels are not known, or give `labels.filled(0)`"
-        )
+def check_not_masked(table: object) -> None:
+    """Raise SettingsError for an array with masked numbers, which NumPy would read as if they were not masked."""
+    if isinstance(table, np.ma.MaskedArray) and np.ma.is_masked(table):
+        raise SettingsError("some numbers are masked; leave out the points that have them, or give `array.filled(0)`")
 
 
 def features_in_memory(X: Any, dtype: DTypeLike = np.float32) -> Features:
