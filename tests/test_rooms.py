@@ -24,7 +24,7 @@ BUDGETS = {
     "models/mlgpf": 11.5,
     "models/bmlpl": 6.3,
     "models/gpc": 3.4,
-    "model_folder": 2.0,
+    "model_folder": 2.2,
     "api": 12.4,
     "cluster": 1.6,
     "reporting": 1.2,

@@ -12,11 +12,12 @@ from tests.cli.command import run
 from tests.cli.disk import everything
 from tests.cli.texts import as_json
 from tests.problems import small_dataset
-from xmlgp.api.kept_points import points_from
+from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset, Features, stack, widen
 from xmlgp.model_folder import folder as folders
+from xmlgp.model_folder.kept_points import points_from
 from xmlgp.neighbours.search import POSTINGS, build_index
-from xmlgp.runtime.errors import ModelFolderError
+from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.progress import Reporter
 
 SETTINGS = {"factors": 3, "epochs": 2, "batch_size": 16}
@@ -99,6 +100,71 @@ def test_a_label_that_was_seen_once_is_predicted_for_a_nearly_equal_text(model):
     (explained,) = xmlgp.predict(model, ["zebra report"], k=3, explain=4)
     # Nothing is known of its features.
     assert [(own["for"], own["against"]) for own in explained["labels"] if own["label"] == NEW] == [([], [])]
+
+
+def test_a_correction_takes_the_place_of_the_document(model, tmp_path):
+    texts = ["a zebra crossed the street", "a fox crossed the field"]
+    fresh = shutil.copytree(model, tmp_path / "fresh")
+    xmlgp.learn(model, texts, labels=[["dog"], [NEW]])
+    assert probability(model, "zebra crossed the street", "dog") > 0.3
+    notes = []
+    reporter = Reporter(note=notes.append)
+    # The words count, not their order.
+    corrected = xmlgp.learn(model, ["The street a zebra crossed!"], labels=[["cat", NEW]], reporter=reporter)
+    assert notes == [f"{model}: learned 1 point, in place of 1 with the same words; 122 in all"]
+    for label, least, most in ("cat", 0.3, 1), (NEW, 0.3, 1), ("dog", 0, 0.15):
+        assert least < probability(model, "zebra crossed the street", label) < most
+    assert corrected.label_counts.tolist() == [61, 60, 2]
+    assert corrected.data["N"] == 122
+    # Training again is training on the corrected documents.
+    names = corrected.names
+    kept = points_from(corrected.points, corrected.data)
+    assert [names.labels[label] for label in kept.labels[[120]].indices] == ["cat", NEW]
+    xmlgp.learn(model, retrain=True)
+    other = xmlgp.learn(fresh, texts, labels=[["cat", NEW], [NEW]], retrain=True)
+    assert xmlgp.load(model).data["fingerprint"] == other.data["fingerprint"]
+    # What was wrong once can be right again.
+    back = xmlgp.learn(model, texts, labels=[["dog"], [NEW]])
+    assert (back.data["N"], back.label_counts.tolist()) == (122, [60, 61, 1])
+
+
+def test_documents_are_forgotten(model):
+    before = xmlgp.load(model)
+    xmlgp.learn(model, ["a zebra", "zebra report about cats"], labels=[[NEW], ["cat"]])
+    Path(model.parent / "wrong.jsonl").write_text(as_json([{"text": "a zebra", "labels": ["any"]}]))
+    result = run("learn", str(model), "--forget", str(model.parent / "wrong.jsonl"))
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, f"{model}: forgot 1 point; 121 in all")
+    found = xmlgp.load(model)
+    assert found.names.labels == [*before.names.labels, NEW]
+    assert found.label_counts.tolist() == [61, 60, 0]
+    assert probability(model, "a zebra", NEW) < 0.05
+    again = everything(model)
+    result = run("learn", str(model), "--forget", str(model.parent / "wrong.jsonl"))
+    assert (result.exit_code, everything(model)) == (1, again)
+    assert result.stderr.endswith(f"{model}: none of these points is in the model, so it stays as it is\n")
+    assert xmlgp.learn(model, ["a zebra"], labels=[[NEW]]).data["N"] == 122
+
+
+def test_a_model_does_not_forget_what_it_does_not_keep_or_everything(model):
+    trained = xmlgp.load(model)
+    kept = points_from(trained.points, trained.data)
+    labelled = TrainingData(kept, "", trained.names)
+    with pytest.raises(SettingsError, match="the model would have no points, so it stays as it is$"):
+        xmlgp.learn(model, labelled, forget=True)
+    trained.points = {}
+    trained.save(model)
+    with pytest.raises(SettingsError, match="keeps no training points, so it cannot forget any; train again without"):
+        xmlgp.learn(model, labelled, forget=True)
+
+
+def test_a_new_label_that_is_not_suggested_is_not_called_learned(model):
+    texts = [*(f"animal{i} report" for i in range(6)), "?"]
+    notes = []
+    xmlgp.learn(model, texts, labels=[[f"label {i}"] for i in range(7)], reporter=Reporter(note=notes.append))
+    assert notes == [
+        f"{model}: warning: took in 7 points; 127 in all, but the new label 'label 6' is not among the first 5 "
+        "suggestions for its own document yet; learn more documents that have it"
+    ]
 
 
 def test_points_join_one_after_the_other_as_all_at_once(model, tmp_path):

@@ -13,10 +13,10 @@ from tests.cli.disk import arrays, everything
 from tests.cli.texts import as_json
 from tests.problems import small_dataset
 from xmlgp.api.interrupted import InterruptedRun
-from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import TrainingData
 from xmlgp.data.dataset import Dataset, Features, stack
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
+from xmlgp.model_folder.kept_points import arrays_of_points, points_from
 from xmlgp.runtime.errors import ModelFolderError, SettingsError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import Reporter

@@ -71,3 +71,12 @@ def test_present_columns_are_those_with_elements(column_count, empty):
     present, reduced = sparse.present_columns(matrix)
     np.testing.assert_array_equal(present, np.flatnonzero(dense.any(axis=0)))
     np.testing.assert_array_equal(reduced.toarray(), dense[:, present])
+
+
+def test_rows_replace_equal_ones_in_their_places():
+    rows = np.array([[1, 0, 2], [0, 0, 0], [1, 0, 2], [1, 0, 3], [0, 1, 2], [0, 1, 2]], np.float32)
+    more = np.array([[0, 1, 2], [0, 0, 0], [1, 0, 3], [1, 0, 3], [1, 0, 0]], np.float32)
+    found = sparse.rows_replaced(sp.csr_array(rows), sp.csr_array(more))
+    # The second of two equal rows leaves; a second equal new one, the empty one and the new one follow.
+    assert found.tolist() == [0, 1, 2, 8, 6, 7, 9, 10]
+    assert sparse.rows_replaced(sp.csr_array(rows), sp.csr_array(more[:0])).tolist() == list(range(6))

@@ -93,7 +93,8 @@ def test_arrays_of_a_model_are_the_same_index(dense):
 def test_an_extended_index_is_that_of_all_points():
     rows, _, labels, queries, _ = problem()
     choices = Choices(KERNEL, 0.3, 2.0)
-    parts = Neighbours.build(rows[:50], labels[:50], choices).extended(rows[50:], labels[50:], None).parameters()
+    of_some = Neighbours.build(rows[:50], labels[:50], choices)
+    parts = of_some.extended(rows[50:], labels[50:], None, np.arange(rows.shape[0])).parameters()
     for name, array in Neighbours.build(rows, labels, choices).parameters().items():
         np.testing.assert_array_equal(parts[name], array)
 

@@ -1,25 +1,35 @@
-"""Let a trained model learn more points: they join its index, or it is trained again on all of its points."""
+"""Let a trained model learn or forget points: its index changes, or it is trained again on all of its points."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xmlgp.api.interrupted import readable_run
-from xmlgp.api.kept_points import arrays_of_points, points_from
 from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, check_width
 from xmlgp.api.train import Run, train_into
 from xmlgp.api.trained_model import TrainedModel, locked_model, rewritten
-from xmlgp.data.dataset import Dataset, stack, widen
+from xmlgp.data.dataset import Dataset, empty_dataset, stack, widen
+from xmlgp.linear_algebra.sparse import rows_replaced
+from xmlgp.metrics.ranking import points_of
+from xmlgp.model_folder.kept_points import arrays_of_points, points_from
 from xmlgp.models.table import MODELS
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels
 
 __all__ = ["learn"]
+
+#: A new label should be among so many suggestions for its own document. So many new labels are tried.
+SUGGESTED = 5
+MOST_TRIED = 100
 
 
 def learn(
@@ -28,12 +38,13 @@ def learn(
     *,
     labels: Labels | None = None,
     retrain: bool = False,
+    forget: bool = False,
     reporter: Reporter = QUIET,
 ) -> TrainedModel:
     """Let a model learn new points, which may have new features and labels; return the new model.
 
     They join the index of a model that has one at once. Other models are trained again, with their settings, on the
-    points that they keep and the new ones.
+    points that they keep and the new ones. A document replaces those with the same words that a model of text keeps.
 
     Parameters
     ----------
@@ -46,17 +57,20 @@ def learn(
     retrain : bool
         Whether to train any model again; it needs no data. The result is that of training on all points at once. An
         interrupted run resumes if the same points are learned again.
+    forget : bool
+        Whether the model forgets points with the features of these in place of learning them.
 
     Raises
     ------
     SettingsError
-        If a model to be trained again keeps no points, or the new ones have fewer features or labels than the model.
+        If a model to be trained again, or to forget points, keeps none, or the new ones have fewer features or labels
+        than the model.
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
     source = Source.of(data, labels)
-    if source.data is None and source.vocabulary is None and not retrain:
-        raise UsageError("Nothing to learn: give data, a vocabulary, or --retrain.")
+    if source.data is None and (forget or (source.vocabulary is None and not retrain)):
+        raise UsageError("Nothing to learn or forget: give data, a vocabulary, or --retrain.")
     concepts = source.read_vocabulary()
     with locked_model(model) as trained:
         if source.data is None:
@@ -65,18 +79,71 @@ def learn(
         points, _, names = source.read(signature, reporter=reporter)
         points = replace(points, first_feature=signature.first_feature)
         check_width(points.features.width, signature.E, source.data)
-        if not points.N or points.fingerprint in {batch["fingerprint"] for batch in trained.batches}:
+        if forget:
+            return _without(trained, points, retrain, reporter)
+        kept = _kept_points(trained, points.D, points.K)
+        rows = np.arange(trained.data["N"] + points.N)
+        if kept and trained.names.vectorizer:
+            rows = rows_replaced(kept.features.sparse, points.features.sparse)
+        everything = stack([kept, points]).rows(rows) if kept else None
+        if not points.N or _is_known(trained, points, kept, everything):
             reason = "the model has learned these points already" if points.N else "there are no points"
             reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")
             return _with_names(trained, trained.names, retrain, reporter)
         names = name_labels(names, concepts, reporter.note, trained.names)._replace(texts=trained.names.texts)
-        kept = _kept_points(trained, points.D, points.K)
-        everything = stack([kept, points]) if kept else None
         changed = replace(trained, names=names, learned=[*trained.batches, points.facts])
-        if not retrain and (joined := _joined(changed, points, everything)):
-            reporter.note(f"{trained}: learned {counted(points.N, 'point')}; {joined.data['N']} in all")
-            return rewritten(trained, joined)
+        joined = None if retrain else _joined(changed, points, everything, rows)
+        if joined is None:
+            return _train_again(changed, everything, reporter)
+        replaced = trained.data["N"] + points.N - len(rows)
+        what = f"{counted(points.N, 'point')}{f', in place of {replaced} with the same words' if replaced else ''}"
+        text = f"{what}; {joined.data['N']} in all"
+        if missed := _labels_missed(joined, points, trained.data["K"]):
+            name = f"{excerpt(missed[0])}{f' (and {len(missed) - 1} more)' if missed[1:] else ''}"
+            which = f"the new label {name} is not among the first {SUGGESTED} suggestions for its own document yet"
+            reporter.note(f"{trained}: warning: took in {text}, but {which}; learn more documents that have it")
+        else:
+            reporter.note(f"{trained}: learned {text}")
+        return rewritten(trained, joined)
+
+
+def _is_known(model: TrainedModel, points: Dataset, kept: Dataset | None, everything: Dataset | None) -> bool:
+    """Return whether a model has learned points, and none of them has been replaced since."""
+    if points.fingerprint not in {batch["fingerprint"] for batch in model.batches}:
+        return False
+    return kept is None or everything is None or everything.rows(slice(kept.N)).fingerprint == kept.fingerprint
+
+
+def _labels_missed(model: TrainedModel, points: Dataset, earlier: int) -> list[str]:
+    """Return which labels after the `earlier` ones are not among the first suggestions for a document that has them."""
+    labels, elements = np.unique(points.labels.indices, return_index=True)
+    is_new = labels >= earlier
+    labels, rows = labels[is_new][:MOST_TRIED], points_of(points.labels)[elements[is_new]][:MOST_TRIED]
+    suggested = model.predictor.top(points.features[rows], SUGGESTED, "probability")
+    found = np.concatenate([part.labels.reshape(part.N, -1) for part in suggested]) if len(rows) else labels[:, None]
+    missed = labels[~(found == labels[:, None]).any(axis=1)].tolist()
+    return [model.names.labels[label] if model.names.labels else f"label {label}" for label in missed]
+
+
+def _without(model: TrainedModel, points: Dataset, retrain: bool, reporter: Reporter) -> TrainedModel:
+    """Return a model that forgets points, which may be in a locked folder."""
+    kept = _kept_points(model, model.data["D"], model.data["K"])
+    if kept is None:
+        raise SettingsError(f"{model} keeps no training points, so it cannot forget any; train again without them")
+    rows = rows_replaced(kept.features.sparse, points.features.sparse)
+    rows = rows[rows < kept.N]
+    if len(rows) in (0, kept.N):
+        reason = "none of these points is in the model" if len(rows) else "the model would have no points"
+        raise SettingsError(f"{model}: {reason}, so it stays as it is")
+    everything = kept.rows(rows)
+    # What it had learned may be learned again.
+    changed = replace(model, learned=[])
+    none = empty_dataset(kept.D, kept.K, kept.features.width)
+    joined = None if retrain else _joined(changed, none, everything, rows)
+    if joined is None:
         return _train_again(changed, everything, reporter)
+    reporter.note(f"{model}: forgot {counted(kept.N - len(rows), 'point')}; {len(rows)} in all")
+    return rewritten(model, joined)
 
 
 def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
@@ -90,14 +157,16 @@ def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
     return replace(points, features=points.features.with_sparse(X), labels=widen(points.labels, K))
 
 
-def _joined(model: TrainedModel, points: Dataset, everything: Dataset | None) -> TrainedModel | None:
-    """Return a model whose index new points have joined; None if it has no index."""
-    found = MODELS[model.settings.model].join(model.settings, model.preprocessed, model.parameters, points)
+def _joined(
+    model: TrainedModel, points: Dataset, everything: Dataset | None, rows: NDArray[np.integer]
+) -> TrainedModel | None:
+    """Return a model whose index new points have joined, with `rows` of all; None if it has no index."""
+    found = MODELS[model.settings.model].join(model.settings, model.preprocessed, model.parameters, points, rows)
     if found is None:
         return None
     # That of all points would take longer than the rest.
     fingerprint = hashlib.sha256((model.data["fingerprint"] + points.fingerprint).encode()).hexdigest()
-    data = points.facts | {"N": model.data["N"] + points.N, "fingerprint": fingerprint}
+    data = points.facts | {"N": len(rows), "fingerprint": fingerprint}
     preprocessed, parameters = found
     kept = arrays_of_points(everything) if everything else {}
     return replace(model, data=data, preprocessed=preprocessed, parameters=parameters, points=kept)

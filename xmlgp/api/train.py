@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from xmlgp.api.interrupted import CHECKPOINT, InterruptedRun, describe_run, discard_run, left_by_failure, run_to_resume
-from xmlgp.api.kept_points import arrays_of_points
 from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, is_path
 from xmlgp.api.trained_model import TrainedModel, model_to_replace, read_preprocessing, write_model
@@ -23,6 +22,7 @@ from xmlgp.data.dataset import Dataset, widen
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.model_folder.arrays import Entry, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder, lock_model_folder
+from xmlgp.model_folder.kept_points import arrays_of_points
 from xmlgp.models.fields import Settings
 from xmlgp.models.table import DEFAULT_MODEL, MODELS, check_recipe, default_model, resolve
 from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError

@@ -26,6 +26,9 @@ __all__ = ["learn"]
 @reading_options
 @threads_option
 @click.option(
+    "--forget", is_flag=True, help="Take the documents of DATA out of MODEL: those with the same words, or equal rows."
+)
+@click.option(
     "--retrain", is_flag=True, help="Train MODEL again on the points that it keeps and those of DATA, if there are any."
 )
 def learn(model: str, data: str | None, **options: OptionValue) -> None:
@@ -33,13 +36,15 @@ def learn(model: str, data: str | None, **options: OptionValue) -> None:
 
     DATA is what `xmlgp train` takes, with new points only. They join the index of training points at once, and nothing
     is trained. With --retrain, MODEL is trained again, with its settings, on all points, as if they had come at once;
-    so are models without an index. MODEL is replaced at the end, and stays as it was if anything fails.
+    so are models without an index. A document replaces the one with the same words that MODEL has, so a correction is
+    learned as any other document. MODEL is replaced at the end, and stays as it was if anything fails.
 
     \b
     Examples:
       xmlgp learn models/tickets this-week.csv
       xmlgp learn models/bibtex new-points.txt
       xmlgp learn models/tickets --retrain
+      xmlgp learn models/tickets --forget wrong.csv
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
 
     DATA may have more features and labels than MODEL: the first ones are those of MODEL, by number, or by name where

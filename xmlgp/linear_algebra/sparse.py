@@ -1,6 +1,7 @@
-"""Products of a sparse and a dense matrix on all cores, sums and selection of columns, and the check of a pattern."""
+"""Products of a sparse and a dense matrix on all cores, sums and selection of columns, and rows that are equal."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["column_sums", "first_not_below", "present_columns", "product", "row", "row_grain"]
+__all__ = ["column_sums", "first_not_below", "present_columns", "product", "row", "row_grain", "rows_replaced"]
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
@@ -44,6 +45,33 @@ def present_columns(matrix: csr_array) -> tuple[NDArray[np.int32], csr_array]:
     position[present] = np.arange(len(present))
     reduced = csr_array((matrix.data, position[matrix.indices], matrix.indptr), shape=(matrix.shape[0], len(present)))
     return present.astype(matrix.indices.dtype, copy=False), reduced
+
+
+def rows_replaced(matrix: csr_array, more: csr_array) -> NDArray[np.int64]:
+    """Return which rows of a matrix, N×D, and of B more below it stay where more rows replace equal ones.
+
+    A row takes the place of the first one that is equal and not replaced yet, or else follows at the end. Other equal
+    rows of the matrix leave. Rows without elements are equal to none. Both are canonical, of the same dtype.
+    """
+    waiting: dict[bytes, list[int]] = {}
+    for place, content in enumerate(_contents(more), matrix.shape[0]):
+        waiting.setdefault(content, []).append(place)
+    empty = waiting.pop(b"", [])
+    order = []
+    for place, content in enumerate(_contents(matrix)):
+        if content not in waiting:
+            order.append(place)
+        elif places := waiting[content]:
+            order.append(places.pop(0))
+    left = sorted(itertools.chain(empty, *waiting.values()))
+    return np.array(order + left, np.int64)
+
+
+def _contents(matrix: csr_array) -> Iterator[bytes]:
+    """Yield the columns and values of each row, as bytes; none if the row has no elements."""
+    columns = matrix.indices.astype(np.int32, copy=False)
+    for start, stop in itertools.pairwise(matrix.indptr.tolist()):
+        yield columns[start:stop].tobytes() + matrix.data[start:stop].tobytes()
 
 
 def product(

@@ -99,8 +99,8 @@ class Model:
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
     topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
-    #: `(settings, preprocessed, parameters, points)` → the preprocessing and the parameters of a model that new points
-    #: (`Dataset`) have joined without training; None if they cannot.
+    #: `(settings, preprocessed, parameters, points, rows)` → the preprocessing and the parameters of a model that new
+    #: points (`Dataset`) have joined without training, and which then has `rows` of all; None if they cannot.
     join: Callable[..., tuple[Preprocessed, dict[str, NDArray[Any]]] | None] = _none
     #: Whether `preprocess` and `train` also take `executor`, a `DaskCluster` or `LocalExecutor`.
     on_cluster: bool = False

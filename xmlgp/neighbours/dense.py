@@ -46,9 +46,9 @@ class StandardisedDense(NamedTuple):
             result[rows] = np.clip(values, -limit, limit)
         return result
 
-    def extended(self, dense: NDArray[Any]) -> StandardisedDense:
-        """Return the features of these training points and of others, whose features are given as read, B×E."""
-        return self._replace(values=np.concatenate([self.values, self.standardised(dense, np.float16)]))
+    def extended(self, dense: NDArray[Any], rows: NDArray[np.integer]) -> StandardisedDense:
+        """Return the features of `rows` of these training points and others after them, given as read, B×E."""
+        return self._replace(values=np.concatenate([self.values, self.standardised(dense, np.float16)])[rows])
 
 
 def standardise(dense: NDArray[Any]) -> StandardisedDense:
@@ -67,7 +67,7 @@ def standardise(dense: NDArray[Any]) -> StandardisedDense:
     variance = np.maximum(square - np.square(mean), 0)
     width = np.where(variance > 0, np.sqrt(variance * dense.shape[1]), CONSTANT_WIDTH)
     features = StandardisedDense(np.empty((0, dense.shape[1]), np.float16), start + mean, width)
-    return features.extended(dense)
+    return features._replace(values=features.standardised(dense, np.float16))
 
 
 class DenseSearch:

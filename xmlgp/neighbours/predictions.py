@@ -140,12 +140,14 @@ class Neighbours(NamedTuple):
         dense = StandardisedDense(**DENSE.read(parameters)) if DENSE.is_in(parameters) else None
         return cls(words, labels, Choices.of(arrays["choices"]), dense, Recall(*arrays["recall"].tolist()))
 
-    def extended(self, words: csr_array, labels: csr_array, dense: NDArray[Any] | None) -> Neighbours:
-        """Return the index of these training points and more, which have the same numbers of features and labels."""
-        rows = stack_rows([self.words.rows, words])
-        all_labels = stack_rows([self.labels, labels.astype(np.float32)])
-        more_dense = self.dense if self.dense is None or dense is None else self.dense.extended(dense)
-        return self._replace(words=build_index(rows), labels=all_labels, dense=more_dense)
+    def extended(
+        self, words: csr_array, labels: csr_array, dense: NDArray[Any] | None, rows: NDArray[np.integer]
+    ) -> Neighbours:
+        """Return the index of `rows` of these training points and more after them, of the same D and K."""
+        all_words = stack_rows([self.words.rows, words])[rows]
+        all_labels = stack_rows([self.labels, labels.astype(np.float32)])[rows]
+        more_dense = self.dense if self.dense is None or dense is None else self.dense.extended(dense, rows)
+        return self._replace(words=build_index(all_words), labels=all_labels, dense=more_dense)
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
