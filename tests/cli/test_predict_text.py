@@ -103,6 +103,49 @@ def test_rows_for_a_model_of_text_are_those_of_a_vectorized_folder_or_of_an_endi
     assert expected.startswith("9 5\n")
 
 
+def test_a_text_in_place_of_a_file_and_a_pipe_in_place_of_none():
+    reason = "there is no file or folder 'a red cat'; for a text, type: echo \"a text\" | xmlgp predict model -"
+    assert said(run("predict", "model", "a red cat")) == reason
+    assert said(run("predict", "model", "new.jsonl", "nwe.txt")).startswith("there is no file or folder 'nwe.txt'")
+    assert predicted(stdin="red\n") == predicted("-", stdin="red\n") != ""
+
+
+def test_a_whole_file_is_one_document():
+    text = "# red\n\n10 20 30\nblue\tgreen\n"
+    (expected,) = xmlgp.predict("model", [text])
+    for name in "a.txt", "b.md":
+        Path(name).write_text(text)
+    assert answers("-", "--whole", stdin=text) == [expected]
+    assert answers("a.txt", "--whole") == [expected | {"id": "a.txt"}]
+    for options in [], ["--whole"]:
+        assert answers("a.txt", "b.md", *options) == [expected | {"id": name} for name in ("a.txt", "b.md")]
+    # A corpus is a text where that is asked for.
+    (whole,) = answers("new.jsonl", "--whole")
+    assert whole["id"] == "new.jsonl"
+    Path("latin.txt").write_bytes("réd\n".encode("latin-1"))
+    assert len(answers("latin.txt", "a.txt", "--encoding", "latin-1")) == 2
+    assert run("predict", "model", "-", "--whole", stdin="unknown\n").stderr.endswith("no word that the model knows\n")
+
+
+def test_several_files_that_are_no_texts_are_refused():
+    Path("a.txt").write_text("red\n")
+    for words, reason in (
+        (["new.jsonl"], "new.jsonl has many documents; name one such file at a time"),
+        (["--whole", "--text-column", "text"], "leave these out"),
+        (["--whole", "-o", "a.txt"], "the same file as the input"),
+    ):
+        assert reason in said(run("predict", "model", "a.txt", *words), 2)
+    assert said(run("predict", "model", "folder", "a.txt")) == "folder: Is a directory"
+    assert Path("a.txt").read_text() == "red\n"
+
+
+def test_many_short_lines_are_noted():
+    text = "red\n\n" + "some red words\n" * 6
+    note = "-: 2 of 8 lines have fewer than 3 words; --whole takes all lines as one document\n"
+    assert run("predict", "model", "-", stdin=text).stderr.startswith(note)
+    assert "--whole" not in run("predict", "model", "-", stdin=text + "some red words\n" * 4).stderr
+
+
 def test_what_seems_to_be_json_is_noted():
     result = run("predict", "model", "-", stdin='{\n "text": "red"\n}\n')
     assert result.stderr.startswith("-: taking the lines as texts; --corpus-format jsonl reads objects, one a line\n")

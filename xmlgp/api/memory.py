@@ -19,6 +19,7 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.names import check_names
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.document_folder import WholeFiles
 from xmlgp.text.documents import Columns
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
@@ -73,7 +74,8 @@ class InMemory:
         # Without the labels that the model does not have, which follow its own.
         added = len(labels) - len(model.names.labels) if labels and model.names.labels else 0
         block = Block(points, self._ids or range(1, points.N + 1), self._data if self._is_text else None)
-        return PointStream((points.N, points.D, points.K - added), [block], labels=labels, E=points.features.width)
+        shape = points.N, points.D, points.K - added
+        return PointStream(shape, [block], labels=labels, E=points.features.width, is_text=self._is_text)
 
     def numbered(self, model: Signature, extend: bool) -> TrainingData:
         """Return the points with words and labels numbered as those of a model; new names of labels follow these.
@@ -146,9 +148,9 @@ def as_texts(X: Any) -> list[str]:
 
 
 def _index_of(data: Any) -> list[Identifier] | None:
-    """Return the index of a DataFrame or Series as identifiers; None for other data."""
+    """Return the index of a DataFrame or Series, or the names of files, as identifiers; None for other data."""
     if not hasattr(data, "iloc"):
-        return None
+        return data.ids if isinstance(data, WholeFiles) else None
     return [entry if type(entry) in (int, str) else str(entry) for entry in data.index.tolist()]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -25,16 +28,27 @@ from xmlgp.cli.options import (
     source_of,
     threads_option,
 )
+from xmlgp.data.files import check_outputs, format_ending
 from xmlgp.prediction.label_writer import FORMATS
 from xmlgp.prediction.predictor import OUTPUTS
+from xmlgp.runtime.errors import XmlgpError
 from xmlgp.runtime.progress import Reporter, silent
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.corpus import ENDINGS
+from xmlgp.text.document_folder import WholeFiles
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.tables import TABLE_ENDINGS
 
 __all__ = ["predict"]
+
+#: Endings of files that have many points.
+OF_MANY = {*ENDINGS, *TABLE_ENDINGS, ".tsv", ".svm"}
 
 
 @click.command()
 @click.argument("model", type=NonEmptyPath())
-@click.argument("data", type=INPUT)
+@click.argument("data", nargs=-1, type=INPUT)
+@click.option("--whole", is_flag=True, help="Take each file, or standard input, as one document.")
 @click.option(
     "-k",
     "k",
@@ -49,11 +63,7 @@ __all__ = ["predict"]
     metavar="SCORE",
     help="Assign the labels with at least this score.",
 )
-@click.option(
-    "--assign",
-    is_flag=True,
-    help="Assign to each point the labels with the highest expected F1, given the probabilities of all labels.",
-)
+@click.option("--assign", is_flag=True, help="Assign to each point the labels of highest expected F1.")
 @click.option(
     "-o", "--out", type=NonEmptyPath(allow_dash=True), default="-", show_default=True, help="The output file."
 )
@@ -62,8 +72,8 @@ __all__ = ["predict"]
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
     metavar="FORMAT",
-    help="scores, a scores file; jsonl, JSON Lines with an object for each point; or tsv or csv, a table with a row "
-    "for each label.  [default: told by the ending of --out, otherwise jsonl for text and scores for numbers]",
+    help="scores, a scores file; jsonl, an object for each point; or tsv or csv, a row for each label.  "
+    "[default: told by the ending of --out, otherwise jsonl for text and scores for numbers]",
 )
 @rare_option(
     "--output",
@@ -77,7 +87,7 @@ __all__ = ["predict"]
     type=click.IntRange(1),
     metavar="N",
     help="Add for each label the N words, or other features, that speak most for it and against it, with their "
-    "contributions to its utility, and the N nearest training documents that have it. Needs a linear kernel.",
+    "contributions, and the N nearest training documents that have it. Needs a linear kernel.",
 )
 @rare_option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @cluster_options
@@ -87,7 +97,8 @@ __all__ = ["predict"]
 @threads_option
 def predict(
     model: str,
-    data: str,
+    data: tuple[str, ...],
+    whole: bool,
     out: str,
     output_format: str | None,
     cluster: Cluster,
@@ -96,13 +107,14 @@ def predict(
 ) -> None:
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
-    A model of text reads documents, such as .csv or lines of text, and others read rows of numbers; - is standard
-    input. Labels in DATA are not used. The answer is a JSON object for each document, or a scores file for rows.
+    A model of text reads documents, such as .csv or lines of text, and others read rows of numbers. Several files
+    are a document each, and - or a pipe is standard input. Labels in DATA are not used.
 
     \b
     Examples:
       echo "My screen is dark" | xmlgp predict models/tickets - -k 3
       xmlgp predict models/tickets new.csv -o new.jsonl
+      man ls | xmlgp predict models/tickets - --whole
       xmlgp predict models/tickets new.csv --assign --format csv -o labels.csv
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
 
@@ -110,7 +122,8 @@ def predict(
     Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed),
     or in a folder with test.txt or test.svm. Points in libsvm format may have fewer features than the model, and count
     them from 0 or 1 as the training data do. If MODEL was trained on text, DATA may be a corpus as for `xmlgp
-    vectorize`, or lines of text. The answer to text is JSON Lines, `{"id": ..., "labels": [{"label": ...,
+    vectorize`, or lines of text, each a document. With --whole, or if several files are named, each file is one
+    document, whose identifier is its name. The answer to text is JSON Lines, `{"id": ..., "labels": [{"label": ...,
     "probability": ...}]}`, with documents numbered from 1 where they have no identifier. A scores file has the header
     `N K`, or `N K assigned` if labels are assigned, and a line for each point, `label:score ...`, best first. JSON
     Lines of assigned labels have `"assigned": true`. Lines of a pipe or terminal are answered as they come.
@@ -128,10 +141,38 @@ def predict(
       xmlgp predict models/bibtex data/bibtex/test.txt --threshold 0.2 -o bibtex.labels
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
     """
-    check_standard_input(data)
+    data = data or _piped(model)
+    check_standard_input(*data)
+    for file in data:
+        if file != "-" and not os.path.exists(file):
+            advice = f'for a text, type: echo "a text" | xmlgp predict {model} -'
+            raise XmlgpError(f"there is no file or folder {excerpt(file)}; {advice}")
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
         reporter = reporter._replace(progress=silent)
     with executor_of(cluster, reporter) as executor:
-        predictions = api.predict(model, source_of(data, options), reporter=reporter, executor=executor, **options)
+        source = source_of(data[0], options)
+        if whole or len(data) > 1:
+            check_outputs([out], data)
+            source = replace(source, data=_whole(data, whole, source.corpus or NO_OPTIONS), corpus=None)
+        predictions = api.predict(model, source, reporter=reporter, executor=executor, **options)
         api.write(predictions, out, output_format)
+
+
+def _piped(model: str) -> tuple[str, ...]:
+    """Return standard input as the data of a command that names none; XmlgpError if nothing is piped into it."""
+    if sys.stdin is None or sys.stdin.isatty():
+        command = f"xmlgp predict {model}"
+        raise XmlgpError(f'there are no data: type {command} FILE, or echo "a text" | {command} -')
+    return ("-",)
+
+
+def _whole(files: Sequence[str], is_asked: bool, corpus: CorpusOptions) -> WholeFiles:
+    """Return files as one document each; UsageError for corpora, unless they are asked for as texts."""
+    if any(corpus._replace(encoding=None)):
+        raise click.UsageError("Whole files have no columns and no --corpus-format: leave these out, or name one file.")
+    for file in files:
+        if not is_asked and format_ending(file) in OF_MANY:
+            reason = "has many documents; name one such file at a time, or take each file as one document with --whole"
+            raise click.UsageError(f"{file} {reason}.")
+    return WholeFiles(files, corpus.encoding)

@@ -34,6 +34,12 @@ PREFIX = "__label__"
 #: What tells fastText's format: a label, perhaps after a quote.
 FASTTEXT_START = re.compile(rf"(?<!\S)[\"']*{PREFIX}")
 
+#: Lines with fewer words are short, as empty lines and headings are; where a file has at least so many lines and more
+#: than this share of them is short, it may be one document.
+SHORT_WORDS = 3
+SHORT_LINES = 8
+SHORT_SHARE = 0.2
+
 #: The start of an object in JSON, perhaps the first of an array: a text may begin with other braces and brackets.
 JSON_START = re.compile(r"\s*\[?\s*\{\s*\"")
 
@@ -86,8 +92,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
-    """Yield documents, each line the text of one."""
-    return (Document(number, None, line, []) for number, line in lines)
+    """Yield documents, each line the text of one; note that many are short, as those of one document are."""
+    number = short = 0
+    for number, line in lines:
+        short += len(line.split()) < SHORT_WORDS
+        yield Document(number, None, line, [])
+    if number >= SHORT_LINES and short > SHORT_SHARE * number:
+        reason = (
+            f"{short} of {number} lines have fewer than {SHORT_WORDS} words; --whole takes all lines as one document"
+        )
+        reading.note(f"{reading.path}: {reason}")
 
 
 def _read_annif(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from xmlgp.data.files import documents_in, open_input
@@ -15,7 +15,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document, Reading
 from xmlgp.text.vocabulary import uri_of
 
-__all__ = ["read_folder"]
+__all__ = ["WholeFiles", "read_folder"]
 
 
 def read_folder(reading: Reading) -> Iterator[Document]:
@@ -74,5 +74,18 @@ def _lines(path: str, reading: Reading) -> Iterator[tuple[int, str]]:
         raise XmlgpError(f"{path}: this is a symbolic link that leads out of the folder; {advice}")
     if not os.path.isfile(path):
         raise XmlgpError(f"{path}: this is not a regular file")
-    with open_input(path, reading.encoding) as stream:
-        yield from decoded_lines(LineReader(stream, path, reading.encoding))
+    yield from _lines_of(path, reading.encoding)
+
+
+def _lines_of(path: str, encoding: str | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and lines of a file of text, or of `-`."""
+    with open_input(path, encoding) as stream:
+        yield from decoded_lines(LineReader(stream, path, encoding))
+
+
+class WholeFiles(list[str]):
+    """The texts of whole files, each one document that the name of its file identifies; `-` is numbered."""
+
+    def __init__(self, paths: Sequence[str], encoding: str | None = None) -> None:
+        super().__init__("\n".join(line for _, line in _lines_of(path, encoding)) for path in paths)
+        self.ids: list[str | int] = [number if path == "-" else path for number, path in enumerate(paths, 1)]
