@@ -92,37 +92,52 @@ def learn(
             return _with_names(trained, trained.names, retrain, reporter)
         names = name_labels(names, concepts, reporter.note, trained.names)._replace(texts=trained.names.texts)
         changed = replace(trained, names=names, learned=[*trained.batches, points.facts])
-        joined = None if retrain else _joined(changed, points, everything, rows)
-        if joined is None:
-            return _train_again(changed, everything, reporter)
         replaced = trained.data["N"] + points.N - len(rows)
         what = f"{counted(points.N, 'point')}{f', in place of {replaced} with the same words' if replaced else ''}"
-        text = f"{what}; {joined.data['N']} in all"
-        if missed := _labels_missed(joined, points, trained.data["K"]):
-            name = f"{excerpt(missed[0])}{f' (and {len(missed) - 1} more)' if missed[1:] else ''}"
-            which = f"the new label {name} is not among the first {SUGGESTED} suggestions for its own document yet"
-            reporter.note(f"{trained}: warning: took in {text}, but {which}; learn more documents that have it")
-        else:
-            reporter.note(f"{trained}: learned {text}")
-        return rewritten(trained, joined)
+        return _take_up(trained, changed, points, everything, rows, f"learned {what}", retrain, reporter)
+
+
+def _take_up(
+    before: TrainedModel,
+    model: TrainedModel,
+    points: Dataset,
+    everything: Dataset | None,
+    rows: NDArray[np.integer],
+    done: str,
+    retrain: bool,
+    reporter: Reporter,
+) -> TrainedModel:
+    """Return a model to which points have come, perhaps none, and which has `rows` of all; see `_joined`."""
+    joined = None if retrain else _joined(model, points, everything, rows)
+    if joined is None:
+        return _train_again(model, everything, reporter)
+    text = f"{done}; {len(rows)} in all"
+    if missed := _labels_missed(joined, points, before.data["K"]):
+        labels = counted(len(missed), "new label is", "new labels are")
+        text = (
+            f"warning: {text.replace('learned', 'took in', 1)}, but {labels} not among the first {SUGGESTED} "
+            f"suggestions for a document that has it, such as {excerpt(missed[0])}; learn more documents with it"
+        )
+    reporter.note(f"{model}: {text}")
+    return rewritten(before, joined)
 
 
 def _is_known(model: TrainedModel, points: Dataset, kept: Dataset | None, everything: Dataset | None) -> bool:
     """Return whether a model has learned points, and none of them has been replaced since."""
-    if points.fingerprint not in {batch["fingerprint"] for batch in model.batches}:
-        return False
-    return kept is None or everything is None or everything.rows(slice(kept.N)).fingerprint == kept.fingerprint
+    is_known = points.fingerprint in {batch["fingerprint"] for batch in model.batches}
+    return is_known and not (kept and everything and everything.rows(slice(kept.N)).fingerprint != kept.fingerprint)
 
 
-def _labels_missed(model: TrainedModel, points: Dataset, earlier: int) -> list[str]:
+def _labels_missed(model: TrainedModel, points: Dataset, earlier: int) -> list[str | int]:
     """Return which labels after the `earlier` ones are not among the first suggestions for a document that has them."""
-    labels, elements = np.unique(points.labels.indices, return_index=True)
-    is_new = labels >= earlier
-    labels, rows = labels[is_new][:MOST_TRIED], points_of(points.labels)[elements[is_new]][:MOST_TRIED]
-    suggested = model.predictor.top(points.features[rows], SUGGESTED, "probability")
-    found = np.concatenate([part.labels.reshape(part.N, -1) for part in suggested]) if len(rows) else labels[:, None]
-    missed = labels[~(found == labels[:, None]).any(axis=1)].tolist()
-    return [model.names.labels[label] if model.names.labels else f"label {label}" for label in missed]
+    labels, places = np.unique(points.labels.indices, return_index=True)
+    places = places[labels >= earlier][:MOST_TRIED]
+    if not len(places):
+        return []
+    names = model.names.labels or range(points.K)
+    suggested = model.predictor.top(points.features[points_of(points.labels)[places]], SUGGESTED, "probability")
+    found = np.concatenate([part.labels.reshape(part.N, -1) for part in suggested])
+    return [names[k] for k, best in zip(points.labels.indices[places], found, strict=True) if k not in best]
 
 
 def _without(model: TrainedModel, points: Dataset, retrain: bool, reporter: Reporter) -> TrainedModel:
@@ -135,15 +150,11 @@ def _without(model: TrainedModel, points: Dataset, retrain: bool, reporter: Repo
     if len(rows) in (0, kept.N):
         reason = "none of these points is in the model" if len(rows) else "the model would have no points"
         raise SettingsError(f"{model}: {reason}, so it stays as it is")
-    everything = kept.rows(rows)
     # What it had learned may be learned again.
     changed = replace(model, learned=[])
     none = empty_dataset(kept.D, kept.K, kept.features.width)
-    joined = None if retrain else _joined(changed, none, everything, rows)
-    if joined is None:
-        return _train_again(changed, everything, reporter)
-    reporter.note(f"{model}: forgot {counted(kept.N - len(rows), 'point')}; {len(rows)} in all")
-    return rewritten(model, joined)
+    done = f"forgot {counted(kept.N - len(rows), 'point')}"
+    return _take_up(model, changed, none, kept.rows(rows), rows, done, retrain, reporter)
 
 
 def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
