@@ -189,7 +189,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     )
     assert _summary(dataset, signature_of(vectorizer, labels)) == (
         "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels and will train as having "
-        "none; leave out those whose labels are not known yet; 1 document has no words"
+        "none; docs/other-tools.md leaves out those whose labels are not known yet; 1 document has no words"
     )
     # What was passed has not changed.
     assert (vectorizer.words, len(vectorizer._numbers), labels) == (["sat", "cat"], 2, ["y", "x"])

@@ -67,6 +67,19 @@ def test_a_page_about_documents(text_model, workdir):
     assert run("report", "-q", "model", "new.jsonl", "--title", "A & B <", "-o", "-").stdout == html
 
 
+def test_points_without_labels_are_one_number_everywhere(text_model, workdir):
+    rows = [*documents(30, 1), *({**row, "labels": []} for row in documents(20, 2))]
+    (workdir / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = Page(xmlgp.report("model", "new.jsonl"))
+    assert ["test points", "50, of which 20 without labels count as missed"] in page.rows
+    # The measures and the table of probabilities have the same true labels among the first five of the same points.
+    bins = [row for row in page.rows if re.fullmatch(r"\d+ to \d+ %", row[0])]
+    share = sum(int(row[1]) * float(row[3]) for row in bins) / 50 / 5
+    (precision,) = (float(row[5]) for row in page.rows if row[0] == "P")
+    assert abs(precision - 100 * share) < 0.1
+    assert precision < 30
+
+
 def test_a_page_about_rows(model, workdir):
     write_dataset("data/test.txt", small_dataset(seed=7).rows(slice(0, 30)))
     assert run("report", "model", "data", "-q").exit_code == 0

@@ -206,6 +206,16 @@ def test_damaged_options_of_a_folder_are_one_sentence(content):
     assert len(message) < 250
 
 
+def test_documents_without_labels_are_counted():
+    counted = (
+        "no labels and will train as having none; docs/other-tools.md leaves out those whose labels are not known yet"
+    )
+    Path("texts.csv").write_text("text,labels\n" + "one,a;b\ntwo,\nthree,b\n" * 20)
+    result = run("split", "texts.csv", "out", "--in-order")
+    assert f"texts.csv: 20 documents have {counted}" in result.stderr.splitlines()
+    assert f"; 15 documents have {counted}" in run("train", "out", "model", *SMALL).stderr
+
+
 def test_copies_in_both_parts_are_noted():
     Path("texts.csv").write_text("text,labels\n" + "same,a\nother,b\n" * 20)
     result = run("split", "texts.csv", "out")

@@ -39,6 +39,7 @@ FILES = {
     "binary.csv": "text,spam\ncats purr,0\na chair,1\n",
     "rows.csv": "id,text,labels\n1,cats purr,animals\n1,cats purr,home\n2,a chair,home\n",
     "old.csv": CSV,
+    "unlabelled.csv": CSV + "unread,\n",
     "macintosh.csv": CSV.replace("\n", "\r"),
     "array.json": '[{"text": "cats purr", "labels": ["animals", "home"]},\n{"text": "a chair", "labels": ["home"]}]',
     "folder/1.json": '{"text": "cats purr",\n"labels": ["animals", "home"]}',
@@ -49,6 +50,8 @@ FILES = {
     ),
     "objects.jsonl": '{"text": "cats purr", "labels": [{"name": "animals"}, {"name": "home"}]}\n'
     '{"text": "a chair", "labels": [{"name": "home"}]}\n',
+    "unlabelled.jsonl": '{"text": "cats purr", "labels": ["animals", "home"]}\n{"text": "a chair", "labels": ["home"]}'
+    '\n{"text": "unread", "labels": []}\n{"text": "unread"}\n',
     "texts.arff": "@relation r\n@attribute text string\n@attribute labels string\n@data\n"
     "'cats purr','animals,home'\n'a chair','home'\n",
     "vocabulary.csv": "uri,label_en\nhttp://a/1,animals\nhttp://a/2,home\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData, never
 from xmlgp.data.dataset import Dataset
@@ -14,12 +15,12 @@ from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError, up_
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter
 from xmlgp.text.corpus import read_documents
-from xmlgp.text.documents import Columns, CorpusOptions, Document
+from xmlgp.text.documents import PAGE, Columns, CorpusOptions, Document
 from xmlgp.text.labels import BadName, LabelNumbers, LabelRows, note_alike
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["Corpus"]
+__all__ = ["Corpus", "unlabelled"]
 
 #: A block ends after this many documents, or at the document that has this many characters.
 DOCUMENTS = 4096
@@ -137,16 +138,18 @@ def _cut(documents: Iterable[Document], waits: Callable[[], bool]) -> Iterator[l
         yield block
 
 
+def unlabelled(labels: csr_array) -> str:
+    """Return in words how many documents have no labels, given Y (N×K), and what leaves them out; empty if none."""
+    without = int(np.count_nonzero(np.diff(labels.indptr) == 0))
+    have = counted(without, "document has", "documents have")
+    advice = f"{PAGE} leaves out those whose labels are not known yet"
+    return f"{have} no labels and will train as having none; {advice}" if without else ""
+
+
 def _summary(points: Dataset, model: Signature) -> str:
     """Return a sentence with the sizes of a corpus, how much is new to a trained model, and what documents lack."""
     new = [f" ({count or 'none'} new)" if model.K else "" for count in (points.D - model.D, points.K - model.K)]
     sizes = [counted(points.N, "document"), counted(points.D, "feature") + new[0], counted(points.K, "label") + new[1]]
-    sentences = [", ".join(sizes)]
-    lacking = {
-        "labels and will train as having none; leave out those whose labels are not known yet": points.labels,
-        "words": points.features.sparse,
-    }
-    for what, matrix in lacking.items():
-        if without := int(np.count_nonzero(np.diff(matrix.indptr) == 0)):
-            sentences.append(f"{counted(without, 'document has', 'documents have')} no {what}")
-    return "; ".join(sentences)
+    without = int(np.count_nonzero(np.diff(points.features.sparse.indptr) == 0))
+    words = f"{counted(without, 'document has', 'documents have')} no words" if without else ""
+    return "; ".join(filter(None, [", ".join(sizes), unlabelled(points.labels), words]))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.api.corpus import Corpus
+from xmlgp.api.corpus import Corpus, unlabelled
 from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
@@ -140,6 +140,8 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
         rows = None
         if isinstance(points, Corpus):
             found = points.labels(None, with_texts=True)
+            if without := unlabelled(found.labels):
+                reporter.note(f"{points.path}: {without}")
         else:
             rows = points.read(Signature(Names()))
             found = LabelledPoints(rows.dataset.labels)

@@ -70,7 +70,9 @@ def report(
     evaluation = rank_labels(answers.scores.matrix, answers.labels, KS, propensities, ("macro", "calibration"))
     facts: dict[str, object] = {"model": f"{model} ({model.settings.model})", **describe(model)}
     facts["test data"] = locate(os.fspath(source.data), "test") if is_path(source.data) else source.title
-    facts["test points"] = f"{answers.scores.N:,}"
+    without = np.count_nonzero(np.diff(answers.labels.indptr) == 0)
+    counting = f", of which {without:,} without labels count as missed" if without else ""
+    facts["test points"] = f"{answers.scores.N:,}{counting}"
     if unknown:
         facts["unknown labels"] = f"{unknown:,} of the test data, which count as missed"
     title = title or (model.folder.path.resolve().name if model.folder else "Model")
