@@ -1,0 +1,100 @@
+"""The page in a browser: what it shows, and what it sends to be learned."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+
+import pytest
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+
+#: Answers as the server does. Labels that were learned are the first suggestions, but for `lost`.
+SERVER = """<script>
+const learned = [];
+const suggestions = [["printer", 0.83], ["paper", 0.43], ["monitor", 0.1]];
+window.fetch = async (address, { body }) => {
+  let value = null;
+  if (address.endsWith("/suggest")) {
+    const added = learned.flatMap(([{ subjects }]) => subjects.map(({ label }) => [label, 0.9]));
+    const all = [...added.filter(([name]) => name !== "lost"), ...suggestions];
+    value = { results: all.map(([label, probability]) => ({ label, uri: label, probability, std: 0.1 })) };
+  } else if (address.endsWith("/learn")) learned.push(JSON.parse(body));
+  else value = { projects: [{ name: "own", project_id: "own", vocab: { size: 3 }, learns: true }] };
+  return { status: value ? 200 : 204, ok: true, json: async () => value };
+};
+</script>"""
+
+#: Does what a person does, and writes what is learned and shown into the page.
+STEPS = """<script>
+const pause = () => new Promise((done) => setTimeout(done, 20));
+const items = () => [...$("labels").children].filter((item) => !item.hidden);
+const shown = () => items().map((item) => item.querySelector("b").textContent);
+const enter = async (name) => {
+  $("name").value = name;
+  $("add").requestSubmit();
+  await pause();
+};
+(async () => {
+  await pause();
+  $("text").value = "The printer jams";
+  $("ask").requestSubmit();
+  await pause();
+  const result = {};
+  STEPS
+  document.body.replaceChildren(make("pre", {}, JSON.stringify(result)));
+})();
+</script>"""
+
+
+def outcome(tmp_path, steps):
+    """Return what steps on the page have found; `result` collects it."""
+    page = files("xmlgp.serving").joinpath("page.html").read_text("utf-8")
+    page = page.replace("<body>", f"<body>{SERVER}").replace("</body>", STEPS.replace("STEPS", steps) + "</body>")
+    (tmp_path / "page.html").write_text(page, "utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command = [BROWSER, *options, "--virtual-time-budget=5000", "--dump-dom", (tmp_path / "page.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    return json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)[1]))
+
+
+def test_what_is_learned_is_shown_before(tmp_path):
+    found = outcome(
+        tmp_path,
+        """
+        result.first = $("chosen").textContent;
+        // A label that nobody touched stays, wherever the threshold is.
+        $("threshold").value = 95;
+        $("threshold").dispatchEvent(new Event("input"));
+        result.shown = shown();
+        await enter("third floor");
+        result.second = $("chosen").textContent;
+        $("learn").click();
+        await pause();
+        result.learned = learned[0];
+        result.status = $("status").textContent;
+        result.checked = checked().map(({ label }) => label);
+        for (const item of items()) item.querySelector("input").click();
+        result.none = $("chosen").textContent;
+        await enter("lost");
+        $("learn").click();
+        await pause();
+        result.lost = $("status").textContent;
+        """,
+    )
+    rest = " Learn takes all other labels as wrong for it."
+    assert found["first"] == f"For this text: printer.{rest}"
+    assert found["shown"] == ["printer"]
+    assert found["second"] == f"For this text: printer, third floor.{rest}"
+    subjects = [{"label": "printer", "uri": "printer"}, {"label": "third floor"}]
+    assert found["learned"] == [{"text": "The printer jams", "subjects": subjects}]
+    assert found["status"] == "The model has learned this text."
+    assert set(found["checked"]) == {"printer", "third floor"}
+    assert found["none"] == "Check the labels that are right."
+    assert found["lost"] == (
+        "The model keeps this text, but does not suggest lost for it yet: teach it more texts with that."
+    )
