@@ -17,7 +17,7 @@ from xmlgp.data.dataset import Dataset, Features, stack, widen
 from xmlgp.model_folder import folder as folders
 from xmlgp.model_folder.kept_points import points_from
 from xmlgp.neighbours.search import POSTINGS, build_index
-from xmlgp.runtime.errors import ModelFolderError, SettingsError
+from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.runtime.progress import Reporter
 
 SETTINGS = {"factors": 3, "epochs": 2, "batch_size": 16}
@@ -155,6 +155,52 @@ def test_a_model_does_not_forget_what_it_does_not_keep_or_everything(model):
     trained.save(model)
     with pytest.raises(SettingsError, match="keeps no training points, so it cannot forget any; train again without"):
         xmlgp.learn(model, labelled, forget=True)
+
+
+def test_labels_are_renamed(model):
+    (before,) = xmlgp.predict(model, ["cat report"], k=None, output="probability")
+    result = run("learn", str(model), "--rename", "cat=house  cat")
+    assert (result.exit_code, result.stderr) == (0, f"{model}: renamed 1 label; 2 in all\n")
+    (after,) = xmlgp.predict(model, ["cat report"], k=None, output="probability")
+    renamed = [own | {"label": {"cat": "house cat"}.get(own["label"], own["label"])} for own in before["labels"]]
+    assert after["labels"] == renamed
+    # An earlier name is free again.
+    assert xmlgp.learn(model, ["cat report"], labels=[["cat"]]).names.labels == ["house cat", "dog", "cat"]
+
+
+def test_labels_of_the_same_new_name_become_one(model):
+    xmlgp.learn(model, ["a zebra", "a zebra and a dog"], labels=[[NEW, "dog"], ["cat"]])
+    renamed = xmlgp.learn(model, rename={NEW: "dog"})
+    assert renamed.names.labels == ["cat", "dog"]
+    assert renamed.label_counts.tolist() == [61, 61]
+    kept = points_from(renamed.points, renamed.data)
+    assert kept.labels[[120]].indices.tolist() == [1]
+    # It is the model that is trained on these points.
+    anew = xmlgp.train(TrainingData(kept, "", renamed.names), settings=renamed.settings)
+    assert all(np.array_equal(array, renamed.parameters[name]) for name, array in anew.parameters.items())
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        ("none=cat", 1, "Error: there is no label 'none' to rename"),
+        ("cat=", 2, "Error: Invalid value for '--rename': write OLD=NEW"),
+        ("cat=a\x07b", 1, "Error: label 'a\\x07b' has "),
+    ],
+)
+def test_a_change_that_cannot_be_leaves_the_model(model, change, status, reason):
+    before = everything(model)
+    result = run("learn", str(model), "--rename", change)
+    assert (result.exit_code, everything(model)) == (status, before)
+    assert result.stderr.splitlines()[-1].startswith(reason)
+
+
+def test_labels_that_others_name_are_not_renamed(model):
+    with pytest.raises(UsageError, match="^Labels are renamed without data and a vocabulary"):
+        xmlgp.learn(model, ["a text"], labels=[["cat"]], rename={"cat": "dog"})
+    numbered = xmlgp.train(points()[0], settings=SETTINGS)
+    with pytest.raises(SettingsError, match="without names, or with those of a vocabulary or texts, are not renamed"):
+        xmlgp.learn(numbered, rename={"1": "2"})
 
 
 def test_a_new_label_that_is_not_suggested_is_not_called_learned(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,15 +14,16 @@ from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, check_width
 from xmlgp.api.train import Run, train_into
 from xmlgp.api.trained_model import TrainedModel, locked_model, rewritten
-from xmlgp.data.dataset import Dataset, empty_dataset, stack, widen
+from xmlgp.data.dataset import Dataset, as_csr, empty_dataset, stack
 from xmlgp.linear_algebra.sparse import rows_replaced
 from xmlgp.metrics.ranking import points_of
-from xmlgp.model_folder.kept_points import arrays_of_points, points_from
+from xmlgp.model_folder.kept_points import arrays_of_points, kept_points
 from xmlgp.models.table import MODELS
-from xmlgp.runtime.errors import ModelFolderError, SettingsError, UsageError
+from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.labels import renamed_labels
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels
 
@@ -39,6 +41,7 @@ def learn(
     labels: Labels | None = None,
     retrain: bool = False,
     forget: bool = False,
+    rename: Mapping[str, str] | None = None,
     reporter: Reporter = QUIET,
 ) -> TrainedModel:
     """Let a model learn new points, which may have new features and labels; return the new model.
@@ -59,6 +62,8 @@ def learn(
         interrupted run resumes if the same points are learned again.
     forget : bool
         Whether the model forgets points with the features of these in place of learning them.
+    rename : mapping of str to str, optional
+        Without data, new names of labels. A name that another label has makes both one, and trains the model again.
 
     Raises
     ------
@@ -69,10 +74,14 @@ def learn(
         As for `train`.
     """
     source = Source.of(data, labels)
-    if source.data is None and (forget or (source.vocabulary is None and not retrain)):
+    if source.data is None and (forget or not (source.vocabulary or retrain or rename)):
         raise UsageError("Nothing to learn or forget: give data, a vocabulary, or --retrain.")
+    if rename and (source.data is not None or source.vocabulary):
+        raise UsageError("Labels are renamed without data and a vocabulary; learn these before or after it.")
     concepts = source.read_vocabulary()
     with locked_model(model) as trained:
+        if rename:
+            return _renamed(trained, rename, retrain, reporter)
         if source.data is None:
             return _with_names(trained, name_labels(trained.names, concepts, reporter.note), retrain, reporter)
         signature = replace(trained, names=name_labels(trained.names, concepts)).signature
@@ -81,7 +90,7 @@ def learn(
         check_width(points.features.width, signature.E, source.data)
         if forget:
             return _without(trained, points, retrain, reporter)
-        kept = _kept_points(trained, points.D, points.K)
+        kept = kept_points(str(trained), trained.points, trained.data, points.D, points.K)
         rows = np.arange(trained.data["N"] + points.N)
         if kept and trained.names.vectorizer:
             rows = rows_replaced(kept.features.sparse, points.features.sparse)
@@ -142,7 +151,7 @@ def _labels_missed(model: TrainedModel, points: Dataset, earlier: int) -> list[s
 
 def _without(model: TrainedModel, points: Dataset, retrain: bool, reporter: Reporter) -> TrainedModel:
     """Return a model that forgets points, which may be in a locked folder."""
-    kept = _kept_points(model, model.data["D"], model.data["K"])
+    kept = kept_points(str(model), model.points, model.data)
     if kept is None:
         raise SettingsError(f"{model} keeps no training points, so it cannot forget any; train again without them")
     rows = rows_replaced(kept.features.sparse, points.features.sparse)
@@ -157,15 +166,22 @@ def _without(model: TrainedModel, points: Dataset, retrain: bool, reporter: Repo
     return _take_up(model, changed, none, kept.rows(rows), rows, done, retrain, reporter)
 
 
-def _kept_points(model: TrainedModel, D: int, K: int) -> Dataset | None:
-    """Return the points that a model keeps, with D features and K labels; None if it keeps none."""
-    if not model.points:
-        return None
-    points = points_from(model.points, model.data)
-    if points is None:
-        raise ModelFolderError(f"{model}: the model is damaged, its training points do not fit it")
-    X = widen(points.features.sparse, D)
-    return replace(points, features=points.features.with_sparse(X), labels=widen(points.labels, K))
+def _renamed(model: TrainedModel, changes: Mapping[str, str], retrain: bool, reporter: Reporter) -> TrainedModel:
+    """Return a model, which may be in a locked folder, with other names of labels; equal names are one label."""
+    earlier = model.names.labels
+    if earlier is None or model.names.preferred or model.names.texts:
+        raise SettingsError(f"{model}: labels without names, or with those of a vocabulary or texts, are not renamed")
+    labels, numbers = renamed_labels(earlier, changes)
+    names = model.names._replace(labels=labels)
+    reporter.note(f"{model}: renamed {counted(len(changes), 'label')}; {len(labels)} in all")
+    if len(labels) == len(earlier):
+        return _with_names(model, names, retrain, reporter)
+    kept = kept_points(str(model), model.points, model.data)
+    if kept:
+        merged = as_csr(None, numbers[kept.labels.indices], kept.labels.indptr, len(labels))
+        merged.sum_duplicates()
+        kept = replace(kept, labels=merged)
+    return _train_again(replace(model, names=names, learned=[]), kept, reporter)
 
 
 def _joined(
@@ -204,5 +220,5 @@ def _with_names(model: TrainedModel, names: Names, retrain: bool, reporter: Repo
     """Return a model, which may be in a locked folder, with other names, perhaps trained again."""
     changed = replace(model, names=names)
     if retrain:
-        return _train_again(changed, _kept_points(model, model.data["D"], model.data["K"]), reporter)
+        return _train_again(changed, kept_points(str(model), model.points, model.data), reporter)
     return model if names == model.names else rewritten(model, changed)

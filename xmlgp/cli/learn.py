@@ -18,6 +18,14 @@ from xmlgp.cli.options import (
 __all__ = ["learn"]
 
 
+def _changes(context: click.Context, option: click.Parameter, changes: tuple[str, ...]) -> dict[str, str]:
+    """Return the new names of labels by their earlier ones."""
+    pairs = [change.partition("=") for change in changes]
+    if not all(old and new for old, _, new in pairs):
+        raise click.BadParameter("write OLD=NEW")
+    return {old: new for old, _, new in pairs}
+
+
 @click.command()
 @click.argument("model", type=NonEmptyPath())
 @click.argument("data", required=False, type=INPUT)
@@ -27,6 +35,13 @@ __all__ = ["learn"]
 @threads_option
 @click.option(
     "--forget", is_flag=True, help="Take the documents of DATA out of MODEL: those with the same words, or equal rows."
+)
+@click.option(
+    "--rename",
+    metavar="OLD=NEW",
+    multiple=True,
+    callback=_changes,
+    help="Give the label OLD the name NEW, without DATA. If there is a label NEW, both become one, which trains again.",
 )
 @click.option(
     "--retrain", is_flag=True, help="Train MODEL again on the points that it keeps and those of DATA, if there are any."
@@ -45,6 +60,7 @@ def learn(model: str, data: str | None, **options: OptionValue) -> None:
       xmlgp learn models/bibtex new-points.txt
       xmlgp learn models/tickets --retrain
       xmlgp learn models/tickets --forget wrong.csv
+      xmlgp learn models/tickets --rename "on call=standby"
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
 
     DATA may have more features and labels than MODEL: the first ones are those of MODEL, by number, or by name where

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.data.dataset import Dataset, Features, as_csr
+from xmlgp.data.dataset import Dataset, Features, as_csr, widen
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, csr_pattern
+from xmlgp.runtime.errors import ModelFolderError
 
-__all__ = ["arrays_of_points", "points_from"]
+__all__ = ["arrays_of_points", "kept_points", "points_from"]
 
 #: X and Y as read, and dense features.
 POINTS = ArrayGroup(
@@ -47,6 +49,19 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
             if np.array_equal(compact, values):
                 return compact
     return values
+
+
+def kept_points(
+    title: str, arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any], D: int | None = None, K: int | None = None
+) -> Dataset | None:
+    """Return the points that a model keeps, by default with its D features and K labels; None if it keeps none."""
+    if not arrays:
+        return None
+    points = points_from(arrays, data)
+    if points is None:
+        raise ModelFolderError(f"{title}: the model is damaged, its training points do not fit it")
+    X = widen(points.features.sparse, D or points.D)
+    return replace(points, features=points.features.with_sparse(X), labels=widen(points.labels, K or points.K))
 
 
 def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> Dataset | None:

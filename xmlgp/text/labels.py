@@ -18,7 +18,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.label_names import normalized_name
 from xmlgp.text.number_rows import NumberRows
 
-__all__ = ["BadName", "LabelNumbers", "LabelRows", "label_matrix", "note_alike"]
+__all__ = ["BadName", "LabelNumbers", "LabelRows", "label_matrix", "note_alike", "renamed_labels"]
 
 #: The beginning of messages about labels that are not such lists.
 LISTS = "labels must be a list of names for each document"
@@ -124,6 +124,22 @@ def label_matrix(y: Iterable[object], numbers: LabelNumbers | None = None) -> tu
         except BadName as error:
             raise SettingsError(f"labels[{position}]: {error}") from None
     return rows.ordered()
+
+
+def renamed_labels(labels: Sequence[str], changes: Mapping[str, str]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the names of labels after changes, and the number among these of each label; equal names are one label.
+
+    SettingsError if there is no label of a name that changes, or a label cannot have the new one.
+    """
+    numbers: dict[str, int] = {}
+    for old, new in changes.items():
+        if old not in labels:
+            raise SettingsError(f"there is no label {excerpt(old)} to rename")
+        if unfit := describe_unfit(normalized_name(new)):
+            raise SettingsError(f"label {excerpt(new)} {unfit}")
+    names = [normalized_name(changes[label]) if label in changes else label for label in labels]
+    places = [numbers.setdefault(name, len(numbers)) for name in names]
+    return list(numbers), np.array(places, np.int32)
 
 
 def note_alike(labels: Sequence[str], earlier: int, path: str, note: Callable[[str], object]) -> None:
