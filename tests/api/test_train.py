@@ -125,7 +125,7 @@ def test_preprocessing_is_used_again_unless_it_depends_on_a_change(tmp_path, mon
     kept = preprocess(small_dataset(), tmp_path, settings=FREE).entries("preprocess.")
     monkeypatch.setattr(Run, "preprocess", None)
     for changes in ({}, {"factors": 2, "posterior": "cholesky"}):
-        model = train(small_dataset(), tmp_path, settings=replace(FREE, **changes))
+        model = train(small_dataset(), tmp_path, settings=replace(FREE, **changes), overwrite=True)
         assert model.folder.entries("preprocess.") == kept
     assert model.parameters["loadings"].shape == (7, 2)
 
@@ -156,7 +156,7 @@ def test_the_earlier_content_survives_a_failed_training_but_not_preprocessing(tm
         {"preprocessed": preprocess, "trained": train}[earlier](small_dataset(), path, settings=FREE)
     before = snapshot(tmp_path)
     with pytest.raises(NumericalError):
-        train(small_dataset(), path, settings=DIVERGENT)
+        train(small_dataset(), path, settings=DIVERGENT, overwrite=True)
     assert snapshot(tmp_path) == before
     assert path.exists() == (earlier != "nothing")
     folder = preprocess(small_dataset(), path, settings=FREE)

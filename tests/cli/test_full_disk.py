@@ -12,7 +12,7 @@ from tests.cli.disk import arrays, failing_disk
 @pytest.mark.usefixtures("model")
 def test_training_on_a_full_disk_keeps_the_earlier_model(workdir, monkeypatch):
     before = arrays("model")
-    command = ["train", "data", "model", *SMALL, "--seed", "1", "--no-resume", "-q"]
+    command = ["train", "data", "model", *SMALL, "--seed", "1", "--no-resume", "--overwrite", "-q"]
     # From one operation of each kind on: those are most of the operations of a training, a few apart.
     for operation in (*range(1, 12), *range(13, 60, 7)):
         with failing_disk(monkeypatch, workdir / "model", operation, errno.ENOSPC, lasting=True) as disk:

@@ -162,15 +162,15 @@ def test_a_signal_while_a_run_is_resumed_keeps_its_checkpoint(data):
 
 def test_the_earlier_model_stays_until_the_new_one_is_complete(data):
     for phase in ("within an epoch", "saving the model"):
-        run("train", "data", "model", "--recipe", "s-SMALL", "--seed", "1", "-q")
+        run("train", "data", "model", "--recipe", "s-SMALL", "--seed", "1", "-q", "--overwrite")
         before = (data / "model" / "model.json").read_bytes()
         name, call, _ = PHASES[phase]
         with signals_at(name, call, signal.SIGTERM):
-            interrupted(run(*TRAIN), signal.SIGTERM)
+            interrupted(run(*TRAIN, "--overwrite"), signal.SIGTERM)
         assert (data / "model" / "model.json").read_bytes() == before
         assert run("predict", "-q", "model", "data").exit_code == 0
         assert_no_other_files(data / "model")
-        assert run(*TRAIN, "-q").exit_code == 0
+        assert run(*TRAIN, "-q", "--overwrite").exit_code == 0
         assert ModelFolder("model").settings.factors == 3
 
 
@@ -193,7 +193,7 @@ def test_a_second_writer_of_a_model_is_refused(data):
 TRAIN_REPEATEDLY = """if True:
     import sys
     from xmlgp.cli import main
-    words = ["train", "data", "model", "--recipe", "s-SMALL", "-q", "--epochs", "1"]
+    words = ["train", "data", "model", "--recipe", "s-SMALL", "-q", "--epochs", "1", "--overwrite"]
     for line in sys.stdin:
         main([*words, "-P", line.strip(), "--checkpoint-every", "1e-9"], standalone_mode=False)
         print("trained", flush=True)

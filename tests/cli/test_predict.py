@@ -123,7 +123,7 @@ def test_labels_of_the_points_are_ignored(tmp_path):
 def test_the_error_for_an_interrupted_run_refers_to_show(interrupt):
     run("preprocess", "data", "half")
     for folder in ("new", "half", "model"):
-        interrupt(2, "data", folder, *SMALL)
+        interrupt(2, "data", folder, *SMALL, "--overwrite")
     hint = "the folder has an unfinished run, see `xmlgp show {}`"
     assert said(run("predict", "new", "data")).endswith("(no model.json); " + hint.format("new"))
     assert said(run("predict", "half", "data")).endswith("not trained yet; " + hint.format("half"))

@@ -60,12 +60,29 @@ def test_a_model_of_other_data_is_replaced_only_when_asked(workdir, interrupt):
     assert ModelFolder("model").description["data"]["N"] == 40
     assert run("train", "data", "model", *SMALL, "--overwrite").stderr.count("model: resuming after 7 of ") == 1
     assert ModelFolder("model").description["data"]["N"] == 60
-    # Preprocessing of other data is no loss, and neither is another training on the same data.
+    # Preprocessing of other data is no loss, and neither is the same training again.
     write_dataset("data/train.txt", small_dataset(50, seed=3))
     assert run("preprocess", "-q", "data", "model", "--overwrite").exit_code == 0
     write_dataset("data/train.txt", small_dataset(seed=3))
     assert run("train", "-q", "data", "model", *SMALL).exit_code == 0
-    assert run("train", "-q", "data", "model", *SMALL, "--seed", "9").exit_code == 0
+    assert run("train", "-q", "data", "model", *SMALL).exit_code == 0
+
+
+def test_a_model_with_other_settings_is_replaced_only_when_asked(workdir):
+    run("train", "data", "model", *SMALL)
+    before = everything(workdir / "model")
+    options = [*SMALL, "--epochs", "4"]
+    for command in ("train",), ("train", "--no-resume"), ("preprocess",):
+        assert said(run(*command, "-q", "data", "model", *options)) == (
+            "model: the model here was trained with different settings (epochs 3, now 4); choose another folder, "
+            "or replace it with --overwrite"
+        )
+    assert everything(workdir / "model") == before
+    assert run("train", "-q", "data", "model", *options, "--overwrite").exit_code == 0
+    assert ModelFolder("model").settings.epochs == 4
+    # The settings of what is not trained yet are no loss.
+    assert run("preprocess", "-q", "data", "half", *SMALL).exit_code == 0
+    assert run("train", "-q", "data", "half", *options).exit_code == 0
 
 
 def test_another_number_of_threads_is_noted(interrupt, monkeypatch):

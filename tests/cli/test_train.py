@@ -167,7 +167,7 @@ OF_FORMAT = "model: the model is gpc, the default for data of this format"
 @pytest.mark.parametrize("data", ["one.svm", "binary", "-"])
 def test_gpc_is_the_default_for_libsvm_format(data):
     stdin = Path("one.svm").read_bytes() if data == "-" else None
-    for command in ["train", "--iterations", "2"], ["preprocess"]:
+    for command in ["train", "--iterations", "2"], ["preprocess", "--overwrite"]:
         result = run(command[0], data, "model", "-M", "5", *command[1:], stdin=stdin)
         assert (result.exit_code, result.stderr.splitlines()[0]) == (0, OF_FORMAT)
         assert ModelFolder("model").settings.model == "gpc"

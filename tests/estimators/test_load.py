@@ -186,7 +186,7 @@ def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, mode
     same_models(load_estimator(path), models("topics"))
     assert before.items() <= files(path).items()
     plans = []
-    resumed = xmlgp.train(dataset, path, settings=SETTINGS, reporter=Reporter(note=plans.append))
+    resumed = xmlgp.train(dataset, path, settings=SETTINGS, overwrite=True, reporter=Reporter(note=plans.append))
     assert any(plan.startswith(f"{path}: resuming after 2 of ") for plan in plans)
     for name, array in xmlgp.train(dataset, settings=SETTINGS).parameters.items():
         np.testing.assert_array_equal(resumed.parameters[name], array)

@@ -21,6 +21,7 @@ __all__ = [
     "CHECKPOINT",
     "InterruptedRun",
     "describe_run",
+    "different_settings",
     "discard_run",
     "left_by_failure",
     "protected_arrays",
@@ -89,11 +90,16 @@ class InterruptedRun:
         """Return how this run differs from another, after "a run"; None if it does not."""
         if self.data != data:
             return "on other data"
-        # The model comes first: the other settings of another model have other names.
-        for name, value in settings.with_model().items():
-            if self.settings.get(name) != value:
-                return f"with different settings ({name} {in_words(self.settings.get(name))}, now {in_words(value)})"
-        return None
+        return different_settings(self.settings, settings)
+
+
+def different_settings(earlier: Mapping[str, Any], settings: Settings) -> str | None:
+    """Return how the settings of an earlier run, with its model, differ from others; None if they do not."""
+    # The model comes first: the other settings of another model have other names.
+    for name, value in settings.with_model().items():
+        if earlier.get(name) != value:
+            return f"with different settings ({name} {in_words(earlier.get(name))}, now {in_words(value)})"
+    return None
 
 
 def readable_run(path: FilePath) -> InterruptedRun | None:

@@ -30,7 +30,7 @@ def preprocess(
     """
     run = read_run(Source.of(data, labels), settings, path, reporter=reporter, executor=executor)
     with lock_model_folder(path):
-        model_to_replace(path, run.dataset.facts, overwrite)
+        model_to_replace(path, run.dataset.facts, run.settings, overwrite)
         return ModelFolder.write(
             path,
             settings=run.settings,

@@ -79,8 +79,8 @@ def train(
         Whether an interrupted run in the folder resumes, which must have the same data and settings, rather than being
         discarded.
     overwrite : bool
-        Whether to replace a trained model of other data in the folder, which is otherwise an error. A model of the same
-        data is replaced either way.
+        Whether to replace a trained model of other data or with other settings in the folder, which is otherwise an
+        error. A model of the same data with the same settings is replaced either way.
     keep_points : bool
         Whether the model keeps the points as read, which `learn` needs to train again.
     checkpoint_seconds : float
@@ -99,7 +99,7 @@ def train(
         trained on, or training that does not fit into memory.
     ModelFolderError
         If another process is writing the folder, an interrupted run is damaged or another one, or a model of other data
-        is there.
+        or with other settings is there.
     NumericalError
         If training diverges.
     ClusterError
@@ -253,7 +253,7 @@ def train_into(
 ) -> TrainedModel:
     """Train into a locked model folder, with checkpoints, and say how it went; see `train`."""
     note = run.reporter.note
-    earlier = model_to_replace(path, run.dataset.facts, overwrite)
+    earlier = model_to_replace(path, run.dataset.facts, run.settings, overwrite)
     if not resume:
         discard_run(path)
     interrupted = run_to_resume(path, run.identity, run.settings, note)

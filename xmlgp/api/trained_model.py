@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.api.interrupted import CHECKPOINT, protected_arrays
+from xmlgp.api.interrupted import CHECKPOINT, different_settings, protected_arrays
 from xmlgp.api.points import FilePath, Signature
 from xmlgp.api.source import is_path
 from xmlgp.features.pipeline import Preprocessed
@@ -191,8 +191,13 @@ def _arrays_of(model: TrainedModel) -> dict[str, NDArray[Any]]:
     return arrays | {f"points.{name}": array for name, array in model.points.items()}
 
 
-def model_to_replace(path: FilePath, facts: Mapping[str, Any], overwrite: bool) -> ModelFolder | None:
-    """Return the model in a folder if it is of data with these facts; ModelFolderError if another one would be lost."""
+def model_to_replace(
+    path: FilePath, facts: Mapping[str, Any], settings: Settings, overwrite: bool
+) -> ModelFolder | None:
+    """Return the model in a folder if it is of data with these facts.
+
+    ModelFolderError if a trained model of other data, or with other settings, would be lost.
+    """
     if not ModelFolder.exists(path):
         return None
     try:
@@ -203,14 +208,14 @@ def model_to_replace(path: FilePath, facts: Mapping[str, Any], overwrite: bool) 
         raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
     data = folder.description["data"]
     # A model of an earlier version may have fewer facts.
-    if data.items() <= facts.items():
-        return folder
-    if overwrite or folder.stage != "trained":
-        return None
-    raise ModelFolderError(
-        f"{path}: the model here was trained on other data ({counted(data['N'], 'point')}); choose another folder, or "
-        "replace it with `overwrite=True`"
-    )
+    is_same = data.items() <= facts.items()
+    difference = different_settings(folder.settings.with_model(), settings)
+    if not is_same:
+        difference = f"on other data ({counted(data['N'], 'point')})"
+    if difference and folder.stage == "trained" and not overwrite:
+        advice = "choose another folder, or replace it with `overwrite=True`"
+        raise ModelFolderError(f"{path}: the model here was trained {difference}; {advice}")
+    return folder if is_same else None
 
 
 def rewritten(before: TrainedModel, model: TrainedModel) -> TrainedModel:

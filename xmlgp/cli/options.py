@@ -185,7 +185,7 @@ checkpoint_option = rare_option(
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
 
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a model of other data in MODEL.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a model of other data or settings in MODEL.")
 
 
 def threads_option(command: Function) -> Function:

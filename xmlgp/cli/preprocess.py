@@ -43,8 +43,8 @@ def preprocess(data: str, model: str, cluster: Cluster, reporter: Reporter, **op
       xmlgp preprocess tickets.csv models/tickets
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
 
-    A model of the same data in MODEL is replaced, even if it is trained; a trained model of other data is replaced only
-    with --overwrite. An interrupted run in MODEL is kept.
+    A model of the same data with the same settings in MODEL is replaced, even if it is trained; another trained model
+    is replaced only with --overwrite. An interrupted run in MODEL is kept.
     """
     with executor_of(cluster, reporter) as executor:
         folder = api.preprocess(source_of(data, options), model, reporter=reporter, executor=executor, **options)
