@@ -18,7 +18,7 @@ BUDGETS = {
     "features": 2.5,
     "gp": 9.3,
     "training": 3.9,
-    "prediction": 6.8,
+    "prediction": 7.0,
     "neighbours": 8.0,
     "models": 2.0,
     "models/mlgpf": 11.5,

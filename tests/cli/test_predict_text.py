@@ -229,6 +229,17 @@ def test_an_explanation_names_the_strongest_words_in_a_table_too():
             assert row[side].split(" ")[0] == (label[side][0]["word"] if label[side] else "")
 
 
+def test_a_table_for_people_has_words_where_the_model_can_explain(workdir):
+    first, *lines = predicted("-", "-k", "2", "--format", "table", stdin="red\n").splitlines()
+    assert (first, len(lines)) == ("1", 2)
+    assert " % ± " in lines[0]
+    assert lines[0].endswith("  red")
+    assert run("train", "-q", "train.jsonl", "se", "--kernel", "se", *SMALL).exit_code == 0
+    result = run("predict", "se", "-", "-k", "1", "--format", "table", stdin="red\n")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "red" not in result.stdout
+
+
 def test_what_cannot_be_explained_is_refused(workdir):
     result = run("predict", "model", "new.jsonl", "--explain", "2", "--format", "scores")
     assert (result.exit_code, result.stdout) == (2, "")

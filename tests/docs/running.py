@@ -57,8 +57,8 @@ def run_page(text, folder, environment):
 
 
 def words_of(output):
-    """Return the lines of an output without blanks at their ends, each number replaced by a sign."""
-    lines = (re.sub(r"[ \t]+", " ", NUMBER.sub("#", line)).rstrip() for line in output.splitlines())
+    """Return the lines of an output without bars and blanks at their ends, each number replaced by a sign."""
+    lines = (re.sub(r"[ \t█-▏]+", " ", NUMBER.sub("#", line)).rstrip() for line in output.splitlines())
     return [line for line in lines if line]
 
 

@@ -63,6 +63,15 @@ def test_strongest_features_of_a_pair():
     assert found.strongest(0, 0) == ([], [])
 
 
+def test_features_that_say_little_beside_the_strongest_are_left_out():
+    indptr, features = np.array([0, 4, 6, 6]), np.arange(6, dtype=np.int32)
+    values = np.array([5, 0.51, 0.49, -0.49, 1e-3, -2e-3])
+    found = Contributions(sp.csr_array((values, features, indptr), (3, 10)), {"bias": np.zeros(3)})
+    assert found.strongest(0, 9) == ([(0, 5.0), (1, 0.51)], [])
+    assert found.strongest(1, 9) == ([(4, 1e-3)], [(5, -2e-3)])
+    assert found.strongest(2, 9) == ([], [])
+
+
 def test_shares_of_a_pair():
     features = sp.csr_array((np.array([1, 2, -0.5]), np.array([1, 2, 7]), np.array([0, 1, 3])), (2, 8))
     rest = {"bias": np.array([0.25, -3])}

@@ -103,7 +103,25 @@ def test_ctrl_c_leaves_one_line_and_the_same_command_resumes(terminal):
 
 
 def test_a_text_that_is_typed_is_answered_at_once(terminal):
-    typed = [("", "red word1\n"), (r'\{"id": 1, "labels"', "\x04")]
-    status, text, screen = terminal(["predict", "text", "-"], 1000, typed)
+    typed = [("", "red word1\n"), (r"\d %", "\x04")]
+    status, text, screen = terminal(["predict", "text", "-"], typed=typed)
     assert status == 0, text
-    assert screen.startswith("red word1\n")
+    assert screen.startswith("red word1\n1\n")
+
+
+def test_text_gets_a_table_within_the_width(terminal):
+    for words, has_words in (["text", "more.jsonl", "-k", "3"], True), (["rows", "data"], False):
+        status, text, screen = terminal(["predict", *words], columns=60)
+        assert status == 0, text
+        assert bool(re.search(r"(?m)^  the \w+ +[█-▏]* +\d+\.\d % ± [\d.e-]+ +\w+", screen)) == has_words
+        assert max(map(len, re.split(r"[\r\n]+", text))) <= 60 or not has_words
+    status, text, screen = terminal(["predict", "text", "more.jsonl", "-k", "1", "--format", "jsonl"], columns=1000)
+    assert all(json.loads(line)["labels"] for line in screen.splitlines())
+
+
+def test_predict_without_data_says_what_to_type(terminal):
+    status, text, screen = terminal(["predict", "text"], columns=200)
+    assert (status, screen) == (
+        1,
+        'Error: there are no data: type xmlgp predict text FILE, or echo "a text" | xmlgp predict text -',
+    )

@@ -224,7 +224,8 @@ def write(predictions: Predictions, out: FilePath = "-", format: str | None = No
         The file, or "-" for standard output. A name that ends in `.gz` is compressed.
     format : str, optional
         "scores", a scores file; "jsonl", the dicts that iterating yields; "tsv" or "csv", a table with a row for each
-        label. Default: as the extension of the file says, otherwise jsonl for text and scores for rows of numbers.
+        label; "table", one for people within the width of the terminal. Default: as the extension of the file says,
+        otherwise jsonl for text and scores for rows of numbers.
 
     Raises
     ------

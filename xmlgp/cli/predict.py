@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import click
 
 from xmlgp.api import predict as api
 from xmlgp.api.predict import DEFAULT_K
+from xmlgp.api.trained_model import as_trained_model
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -31,7 +33,7 @@ from xmlgp.cli.options import (
 from xmlgp.data.files import check_outputs, format_ending
 from xmlgp.prediction.label_writer import FORMATS
 from xmlgp.prediction.predictor import OUTPUTS
-from xmlgp.runtime.errors import XmlgpError
+from xmlgp.runtime.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.corpus import ENDINGS
@@ -40,6 +42,9 @@ from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.tables import TABLE_ENDINGS
 
 __all__ = ["predict"]
+
+#: The number of words that a table for people has for each label.
+WORDS = 3
 
 #: Endings of files that have many points.
 OF_MANY = {*ENDINGS, *TABLE_ENDINGS, ".tsv", ".svm"}
@@ -70,10 +75,10 @@ OF_MANY = {*ENDINGS, *TABLE_ENDINGS, ".tsv", ".svm"}
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(("scores", *FORMATS)),
+    type=click.Choice(("scores", *FORMATS, "table")),
     metavar="FORMAT",
-    help="scores, a scores file; jsonl, an object for each point; or tsv or csv, a row for each label.  "
-    "[default: told by the ending of --out, otherwise jsonl for text and scores for numbers]",
+    help="scores, a scores file; jsonl, an object for each point; tsv or csv, a row for each label; table, for "
+    "people.  [default: told by the ending of --out, otherwise table on a terminal and jsonl for text, and scores]",
 )
 @rare_option(
     "--output",
@@ -123,10 +128,12 @@ def predict(
     or in a folder with test.txt or test.svm. Points in libsvm format may have fewer features than the model, and count
     them from 0 or 1 as the training data do. If MODEL was trained on text, DATA may be a corpus as for `xmlgp
     vectorize`, or lines of text, each a document. With --whole, or if several files are named, each file is one
-    document, whose identifier is its name. The answer to text is JSON Lines, `{"id": ..., "labels": [{"label": ...,
-    "probability": ...}]}`, with documents numbered from 1 where they have no identifier. A scores file has the header
-    `N K`, or `N K assigned` if labels are assigned, and a line for each point, `label:score ...`, best first. JSON
-    Lines of assigned labels have `"assigned": true`. Lines of a pipe or terminal are answered as they come.
+    document, whose identifier is its name. On a terminal, the answer to text is a table: for each label its probability
+    in percent, the standard deviation of that, and the words that speak most for it, if the model can explain. In a
+    pipe or a file, it is JSON Lines, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents
+    numbered from 1 where they have no identifier. A scores file has the header `N K`, or `N K assigned` if labels are
+    assigned, and a line for each point, `label:score ...`, best first. JSON Lines of assigned labels have `"assigned":
+    true`. Lines of a pipe or terminal are answered as they come.
 
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
     score, which may be none, and --assign those of the highest expected F1, at least one, if labels are independent; a
@@ -147,15 +154,22 @@ def predict(
         if file != "-" and not os.path.exists(file):
             advice = f'for a text, type: echo "a text" | xmlgp predict {model} -'
             raise XmlgpError(f"there is no file or folder {excerpt(file)}; {advice}")
+    trained = as_trained_model(model)
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
         reporter = reporter._replace(progress=silent)
+        output_format = output_format or ("table" if trained.names.vectorizer else None)
+    if output_format == "table":
+        options["with_std"] = True
+        with contextlib.suppress(SettingsError):
+            trained.predictor.check_explainable()
+            options["explain"] = options["explain"] or WORDS
     with executor_of(cluster, reporter) as executor:
         source = source_of(data[0], options)
         if whole or len(data) > 1:
             check_outputs([out], data)
             source = replace(source, data=_whole(data, whole, source.corpus or NO_OPTIONS), corpus=None)
-        predictions = api.predict(model, source, reporter=reporter, executor=executor, **options)
+        predictions = api.predict(trained, source, reporter=reporter, executor=executor, **options)
         api.write(predictions, out, output_format)
 
 

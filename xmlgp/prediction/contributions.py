@@ -17,6 +17,10 @@ from xmlgp.runtime.errors import NumericalError
 __all__ = ["Contributions", "Supporter"]
 
 
+#: Features that contribute less than this share of the strongest say nothing, as "the" and "of" do.
+LEAST_SHARE = 0.1
+
+
 class Supporter(NamedTuple):
     """A training point near another one: its number from 0, k(x, x′), and the features of both, strongest first."""
 
@@ -76,10 +80,13 @@ class Contributions:
     def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
         """Return the features that speak most for the label of a pair, and those that speak most against it.
 
-        Each list has at most `count` features with their contributions, the strongest first, equal ones by feature.
+        Each list has at most `count` features with their contributions, the strongest first, equal ones by feature, and
+        none that contributes less than `LEAST_SHARE` of the strongest.
         """
         features, values = self._of_pair(pair)
-        order = np.lexsort((features, -np.abs(values)))
+        sizes = np.abs(values)
+        order = np.lexsort((features, -sizes))
+        order = order[sizes[order] >= LEAST_SHARE * sizes.max(initial=0)]
         sides = (order[values[order] > 0][:count], order[values[order] < 0][:count])
         positive, negative = (list(zip(features[s].tolist(), values[s].tolist(), strict=True)) for s in sides)
         return positive, negative

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
@@ -15,6 +16,7 @@ from xmlgp.data.files import format_ending
 from xmlgp.data.names import CONTROL
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.terminal_table import labels_for_people
 from xmlgp.runtime.errors import UsageError
 
 __all__ = ["DIALECTS", "FORMATS", "LabelExplanations", "LabelWriter", "ScoredPoints", "format_of"]
@@ -130,14 +132,17 @@ class LabelWriter:
         """Write the labels of points into a binary file, in the format called `name`, a block at a time.
 
         JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with
-        `"assigned": true` if the labels are assigned. Tables have a header and a row for each label of a point. With an
-        explanation, a label also has its fields. NumericalError is raised if a score is not finite.
+        `"assigned": true` if the labels are assigned. A "table" is for people. Other tables have a header and a row for
+        each label of a point. With an explanation, a label also has its fields. NumericalError is raised if a score is
+        not finite.
         """
         # The header is written with the first points: an error in these leaves no output.
-        head = "" if name == "jsonl" else _table_row(name, self._header())
+        head = _table_row(name, self._header()) if name in DIALECTS else ""
         for record in self.records(blocks):
             if name == "jsonl":
                 text = _json_line(record)
+            elif name == "table":
+                text = labels_for_people(record, self.output, shutil.get_terminal_size().columns)
             else:
                 rows = ([record["id"], *map(_cell, label.values())] for label in record["labels"])
                 text = head + "".join([_table_row(name, row) for row in rows])

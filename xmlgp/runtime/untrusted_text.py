@@ -8,10 +8,12 @@ import re
 import reprlib
 from typing import TYPE_CHECKING
 
+from tqdm.utils import disp_len, disp_trim
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["ForTerminal", "escape", "excerpt", "quote", "visible"]
+__all__ = ["ForTerminal", "escape", "excerpt", "fitted", "quote", "visible"]
 
 #: Maximum number of characters that `excerpt` returns and `escape` shows, and of bytes that `quote` shows.
 MAX_EXCERPT = 60
@@ -52,6 +54,11 @@ def visible(text: str, kept: str = "") -> str:
 def escape(text: str) -> str:
     """Return the start of a text, such as the error of another program, in one line."""
     return visible(text[:MAX_TEXT])
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text, or the start of one that takes more columns of a terminal, with an ellipsis."""
+    return text if disp_len(text) <= width else disp_trim(text, width - 1) + "…"
 
 
 class ForTerminal(io.BufferedWriter):
