@@ -33,31 +33,26 @@ def _changes(context: click.Context, option: click.Parameter, changes: tuple[str
 @dense_option
 @reading_options
 @threads_option
-@click.option(
-    "--forget", is_flag=True, help="Take the documents of DATA out of MODEL: those with the same words, or equal rows."
-)
+@click.option("--forget", is_flag=True, help="Take the documents with the words of those in DATA out of MODEL.")
 @click.option(
     "--rename",
     metavar="OLD=NEW",
     multiple=True,
     callback=_changes,
-    help="Give the label OLD the name NEW, without DATA. If there is a label NEW, both become one, which trains again.",
+    help="Give the label OLD the name NEW; if that is another label, both become one.",
 )
-@click.option(
-    "--retrain", is_flag=True, help="Train MODEL again on the points that it keeps and those of DATA, if there are any."
-)
+@click.option("--retrain", is_flag=True, help="Train MODEL again on its points and those of DATA.")
 def learn(model: str, data: str | None, **options: OptionValue) -> None:
     """Let the model in the folder MODEL learn the points of DATA, with new words and labels.
 
     DATA is what `xmlgp train` takes, with new points only. They join the index of training points at once, and nothing
     is trained. With --retrain, MODEL is trained again, with its settings, on all points, as if they had come at once;
-    so are models without an index. A document replaces the one with the same words that MODEL has, so a correction is
-    learned as any other document. MODEL is replaced at the end, and stays as it was if anything fails.
+    so are models without an index. A document replaces the one with the same words, so a correction is learned as any
+    document. MODEL stays as it was if anything fails.
 
     \b
     Examples:
       xmlgp learn models/tickets this-week.csv
-      xmlgp learn models/bibtex new-points.txt
       xmlgp learn models/tickets --retrain
       xmlgp learn models/tickets --forget wrong.csv
       xmlgp learn models/tickets --rename "on call=standby"
@@ -66,7 +61,7 @@ def learn(model: str, data: str | None, **options: OptionValue) -> None:
     DATA may have more features and labels than MODEL: the first ones are those of MODEL, by number, or by name where
     MODEL has names. Without DATA, --vocabulary names the labels of MODEL anew.
 
-    The same DATA are not learned twice, so a command that was interrupted can be run again; training resumes.
+    The same DATA are not learned twice; an interrupted command resumes.
     """
     check_standard_input(data, options["vocabulary"])
     api.learn(model, source_of(data, options), **options)
