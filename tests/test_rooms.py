@@ -25,7 +25,7 @@ BUDGETS = {
     "models/bmlpl": 6.3,
     "models/gpc": 3.4,
     "model_folder": 2.2,
-    "api": 12.6,
+    "api": 12.7,
     "cluster": 1.6,
     "reporting": 1.2,
     "serving": 2.8,

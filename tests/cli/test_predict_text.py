@@ -137,6 +137,9 @@ def test_several_files_that_are_no_texts_are_refused():
         assert reason in said(run("predict", "model", "a.txt", *words), 2)
     assert said(run("predict", "model", "folder", "a.txt")) == "folder: Is a directory"
     assert Path("a.txt").read_text() == "red\n"
+    assert run("train", "-q", "data", "numbers", *SMALL).exit_code == 0
+    for words in ["data/test.txt", "data/train.txt"], ["data/test.txt", "--whole"]:
+        assert said(run("predict", "numbers", *words)).startswith("numbers was not trained on text: name one file")
 
 
 def test_many_short_lines_are_noted():

@@ -167,6 +167,8 @@ def predict(
     with executor_of(cluster, reporter) as executor:
         source = source_of(data[0], options)
         if whole or len(data) > 1:
+            if not trained.names.vectorizer:
+                raise SettingsError(f"{model} was not trained on text: name one file of rows, without --whole")
             check_outputs([out], data)
             source = replace(source, data=_whole(data, whole, source.corpus or NO_OPTIONS), corpus=None)
         predictions = api.predict(trained, source, reporter=reporter, executor=executor, **options)
