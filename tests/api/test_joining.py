@@ -208,7 +208,7 @@ def test_a_new_label_that_is_not_suggested_is_not_called_learned(model):
     notes = []
     xmlgp.learn(model, texts, labels=[[f"label {i}"] for i in range(7)], reporter=Reporter(note=notes.append))
     assert notes == [
-        f"{model}: warning: took in 7 points; 127 in all, but 1 new label is not among the first 5 suggestions "
+        f"Warning: {model}: took in 7 points; 127 in all, but 1 new label is not among the first 5 suggestions "
         "for a document that has it, such as 'label 6'; learn more documents with it"
     ]
 

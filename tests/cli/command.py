@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,8 +49,7 @@ def said(result, status=1, answered=False):
         assert usage == []
     else:
         assert usage[0].startswith("Usage: ")
-    # An error in a file is printed as FILE:LINE: REASON.
-    assert line.startswith("Error: ") or re.match(r"[^ ]+:\d+: ", line)
+    assert line.startswith("Error: ")
     return line.removeprefix("Error: ")
 
 

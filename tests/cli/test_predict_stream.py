@@ -131,4 +131,4 @@ def test_a_bad_line_leaves_a_file_as_it_was_and_answers_are_printed_before_its_e
         assert json.loads(next_line())["id"] == TEST[1]["id"]
         # It ends though its input does not.
         assert found.wait(LIMIT) == 1
-        assert found.stderr.read().startswith(b"-:2: ")
+        assert found.stderr.read().startswith(b"Error: -:2: ")

@@ -169,4 +169,4 @@ def test_all_names_of_a_concept_are_one_label(workdir):
 
 def test_a_vocabulary_of_other_labels_is_a_warning(workdir):
     (workdir / "other.tsv").write_text("<http://other.org/1>\tcats\n")
-    assert "other.tsv: warning: preferred labels of 0 of 5 labels" in trained("--vocabulary", "other.tsv")
+    assert "Warning: other.tsv: preferred labels of 0 of 5 labels" in trained("--vocabulary", "other.tsv")

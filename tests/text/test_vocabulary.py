@@ -103,7 +103,9 @@ def test_labels_are_found_by_their_notations(tmp_path, notations, labels, withou
     found = name_labels(Names(labels), read_vocabulary(tmp_path / "a.ttl"), notes.append)
     assert found.uris == ["" if label in without else f"u:{n}" for n, label in enumerate(labels)]
     assert found.preferred == [label if label in without else f"concept {n}" for n, label in enumerate(labels)]
-    warning = f"a.ttl: warning: no concept is named {without}; rdflib reads a notation without quotes as a number"
+    warning = (
+        f"Warning: {tmp_path}/a.ttl: no concept is named {without}; rdflib reads a notation without quotes as a number"
+    )
     assert [warning in note for note in notes[1:]] == [True] * bool(without)
 
 

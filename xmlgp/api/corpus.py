@@ -20,7 +20,10 @@ from xmlgp.text.labels import BadName, LabelNumbers, LabelRows, note_alike
 from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["Corpus", "unlabelled"]
+__all__ = ["NO_LABELS", "Corpus", "lacking"]
+
+#: What documents lack in a corpus to train on, and what leaves them out.
+NO_LABELS = f"labels and will train as having none; {PAGE} leaves out those whose labels are not known yet"
 
 #: A block ends after this many documents, or at the document that has this many characters.
 DOCUMENTS = 4096
@@ -138,18 +141,15 @@ def _cut(documents: Iterable[Document], waits: Callable[[], bool]) -> Iterator[l
         yield block
 
 
-def unlabelled(labels: csr_array) -> str:
-    """Return in words how many documents have no labels, given Y (N×K), and what leaves them out; empty if none."""
-    without = int(np.count_nonzero(np.diff(labels.indptr) == 0))
-    have = counted(without, "document has", "documents have")
-    advice = f"{PAGE} leaves out those whose labels are not known yet"
-    return f"{have} no labels and will train as having none; {advice}" if without else ""
+def lacking(matrix: csr_array, what: str) -> str:
+    """Return in words how many documents lack what they have in a matrix, such as `NO_LABELS`; empty if none does."""
+    without = int(np.count_nonzero(np.diff(matrix.indptr) == 0))
+    return f"{counted(without, 'document has', 'documents have')} no {what}" if without else ""
 
 
 def _summary(points: Dataset, model: Signature) -> str:
     """Return a sentence with the sizes of a corpus, how much is new to a trained model, and what documents lack."""
     new = [f" ({count or 'none'} new)" if model.K else "" for count in (points.D - model.D, points.K - model.K)]
     sizes = [counted(points.N, "document"), counted(points.D, "feature") + new[0], counted(points.K, "label") + new[1]]
-    without = int(np.count_nonzero(np.diff(points.features.sparse.indptr) == 0))
-    words = f"{counted(without, 'document has', 'documents have')} no words" if without else ""
-    return "; ".join(filter(None, [", ".join(sizes), unlabelled(points.labels), words]))
+    sentences = [", ".join(sizes), lacking(points.labels, NO_LABELS), lacking(points.features.sparse, "words")]
+    return "; ".join(filter(None, sentences))

@@ -88,9 +88,7 @@ class InterruptedRun:
 
     def difference(self, data: Mapping[str, Any], settings: Settings) -> str | None:
         """Return how this run differs from another, after "a run"; None if it does not."""
-        if self.data != data:
-            return "on other data"
-        return different_settings(self.settings, settings)
+        return different_settings(self.settings, settings) if self.data == data else "on other data"
 
 
 def different_settings(earlier: Mapping[str, Any], settings: Settings) -> str | None:

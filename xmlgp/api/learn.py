@@ -120,14 +120,14 @@ def _take_up(
     joined = None if retrain else _joined(model, points, everything, rows)
     if joined is None:
         return _train_again(model, everything, reporter)
-    text = f"{done}; {len(rows)} in all"
+    text = f"{model}: {done}; {len(rows)} in all"
     if missed := _labels_missed(joined, points, before.data["K"]):
         labels = counted(len(missed), "new label is", "new labels are")
         text = (
-            f"warning: {text.replace('learned', 'took in', 1)}, but {labels} not among the first {SUGGESTED} "
+            f"Warning: {text.replace(': learned', ': took in', 1)}, but {labels} not among the first {SUGGESTED} "
             f"suggestions for a document that has it, such as {excerpt(missed[0])}; learn more documents with it"
         )
-    reporter.note(f"{model}: {text}")
+    reporter.note(text)
     return rewritten(before, joined)
 
 

@@ -46,9 +46,9 @@ class InMemory:
     """
 
     def __init__(self, data: Any, labels: Any) -> None:
-        self._is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
-        self.columns = Columns() if self._is_text else None
-        self._data = as_texts(data) if self._is_text else data
+        is_rows = isinstance(data, Dataset | TrainingData) or is_matrix(data)
+        self.columns = None if is_rows else Columns()
+        self._data = data if is_rows else as_texts(data)
         self._ids = _index_of(data)
         self._labels = labels
 
@@ -73,9 +73,9 @@ class InMemory:
         labels = names.labels if self._labels is not None else model.names.labels
         # Without the labels that the model does not have, which follow its own.
         added = len(labels) - len(model.names.labels) if labels and model.names.labels else 0
-        block = Block(points, self._ids or range(1, points.N + 1), self._data if self._is_text else None)
+        block = Block(points, self._ids or range(1, points.N + 1), self._data if self.columns else None)
         shape = points.N, points.D, points.K - added
-        return PointStream(shape, [block], labels=labels, E=points.features.width, is_text=self._is_text)
+        return PointStream(shape, [block], labels=labels, E=points.features.width, is_text=bool(self.columns))
 
     def numbered(self, model: Signature, extend: bool) -> TrainingData:
         """Return the points with words and labels numbered as those of a model; new names of labels follow these.
@@ -95,12 +95,12 @@ class InMemory:
             # A new model of numbers has no names of labels.
             return TrainingData(self._data, REPOSITORY, names if model.K else Names())
         features, names = self._numbered_features(names, extend)
-        labels, names = self._numbered_labels(model, names, extend and self._is_text, features.N)
+        labels, names = self._numbered_labels(model, names, extend and bool(self.columns), features.N)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
     def _numbered_features(self, names: Names, extend: bool) -> tuple[Features, Names]:
         """Return the features, and the names with those of features, to which `extend` appends new words."""
-        if not self._is_text:
+        if self.columns is None:
             columns = columns_of(self._data, "feature")
             check_columns("feature", columns, names.features)
             return features_in_memory(self._data), names._replace(features=columns or names.features)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.api.corpus import Corpus, unlabelled
+from xmlgp.api.corpus import NO_LABELS, Corpus, lacking
 from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
@@ -140,7 +140,7 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
         rows = None
         if isinstance(points, Corpus):
             found = points.labels(None, with_texts=True)
-            if without := unlabelled(found.labels):
+            if without := lacking(found.labels, NO_LABELS):
                 reporter.note(f"{points.path}: {without}")
         else:
             rows = points.read(Signature(Names()))
@@ -169,7 +169,7 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
     if group_column is not None and missing:
         have = counted(missing, "document has", "documents have")
         reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
-    told = "" if rows else options_text(followed(given, points.path), group_column)
+    told = options_text(followed(given, points.path), group_column)
     return Records(points.path, noun, encoding, ending, "".join(lines[: bounds[0]]), texts, groups, told)
 
 

@@ -45,12 +45,13 @@ def vectorize(
     inputs = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = ["train.txt", *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(inputs)))]
     check_outputs(files_to_replace(Path(folder), names), inputs)
-    corpora = [followed(corpus, file) for file in inputs]
-    with open_lines(inputs[0], corpora[0].encoding) as lines:
-        new = new_signature(corpora[0].columns(), analysis or Analysis())
-        training, _, vocabulary = Corpus(inputs[0], lines, corpora[0], reporter).read(new)
+    options = followed(corpus, inputs[0])
+    with open_lines(inputs[0], options.encoding) as lines:
+        new = new_signature(options.columns(), analysis or Analysis())
+        training, _, vocabulary = Corpus(inputs[0], lines, options, reporter).read(new)
     points = [training]
-    for file, options in zip(inputs[1:], corpora[1:], strict=True):
+    for file in inputs[1:]:
+        options = followed(corpus, file)
         with open_lines(file, options.encoding) as lines:
             model = Signature(vocabulary, training.D, training.K)
             stream = Corpus(file, lines, options, reporter).stream(model, labelled=True)

@@ -11,11 +11,11 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import click
 
-from xmlgp.runtime.errors import DataFormatError, UsageError, XmlgpError, nearest
+from xmlgp.runtime.errors import UsageError, XmlgpError, nearest
 from xmlgp.runtime.interrupts import Interrupted, handle_signals, ignore_signals
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.untrusted_text import ForTerminal, visible
@@ -124,8 +124,6 @@ def _errors_shown() -> Iterator[None]:
         # Before those of users: a missing file is both, and the other sentence is for Python.
         _abandon_stdout()
         raise click.ClickException(visible(_describe(error))) from error
-    except DataFormatError as error:
-        raise _AtLine(with_options(str(error))) from error
     except UsageError as error:
         raise click.UsageError(with_options(str(error)), _context_of_command()) from error
     except XmlgpError as error:
@@ -178,13 +176,6 @@ def _bars_ended() -> Iterator[None]:
         with contextlib.suppress(OSError):
             end_bars()
         raise
-
-
-class _AtLine(click.ClickException):
-    """An error in a file, printed as FILE:LINE: REASON without a prefix, as editors expect it."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(self.message, err=True)
 
 
 def _abandon_stdout() -> None:

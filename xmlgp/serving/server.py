@@ -141,7 +141,7 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         note(f"listening on http://{shown}:{port} with {', '.join(names)}; stop with Ctrl-C")
         if not options.is_local and secret is None:
-            note("warning: whoever reaches this address can ask; a token (`token=FILE`) would keep others out")
+            note("Warning: whoever reaches this address can ask; a token (`token=FILE`) would keep others out")
         supervisor.run()
     note("stopped")
 

@@ -144,13 +144,13 @@ def name_labels(
         uris[number] = uri or (name if "://" in name else "")
     if vocabulary:
         named = sum(uri in labels for uri in uris)
-        warning = "" if named else "warning: "
+        warning = "" if named else "Warning: "
         language = f", in {excerpt(vocabulary.language)}" if vocabulary.language else ""
-        note(f"{vocabulary.path}: {warning}preferred labels of {named} of {counted(len(uris), 'label')}{language}")
+        note(f"{warning}{vocabulary.path}: preferred labels of {named} of {counted(len(uris), 'label')}{language}")
         without = [name for name, uri in zip(names.labels, uris, strict=True) if not uri]
         if vocabulary.has_numbers and without:
             mend = "rdflib reads a notation without quotes as a number, 004 as 4: put quotes around it"
-            note(f"{vocabulary.path}: warning: no concept is named {excerpt(without)}; {mend}")
+            note(f"Warning: {vocabulary.path}: no concept is named {excerpt(without)}; {mend}")
     return names._replace(uris=uris, preferred=shown)
 
 
