@@ -144,9 +144,11 @@ def test_columns_are_typed_once():
         "text": ["body"], "labels": ["tags"], "separator": "|", "encoding": "gb18030", "group": "author"
     }  # fmt: skip
     # The next command works as it is printed.
-    following = result.stderr.splitlines()[-1]
+    following, groups = result.stderr.splitlines()[-2:]
     assert following == "next, `xmlgp train out MODEL`"
     assert run("train", "out", "MODEL", *SMALL).exit_code == 0
+    assert groups.endswith("without regard to groups; judge by `xmlgp evaluate MODEL out`")
+    assert run("evaluate", "MODEL", "out").exit_code == 0
     answers = run("predict", "MODEL", "out").stdout
     assert len(answers.splitlines()) == len(Path("out/test.csv").read_bytes().splitlines()) - 1
     Path("answers.jsonl").write_text(answers)
