@@ -141,7 +141,7 @@ def test_documents_are_forgotten(model):
     again = everything(model)
     result = run("learn", str(model), "--forget", str(model.parent / "wrong.jsonl"))
     assert (result.exit_code, everything(model)) == (1, again)
-    assert result.stderr.endswith(f"{model}: none of these points is in the model, so it stays as it is\n")
+    assert result.stderr.endswith(f"{model} has none of these points, or no others, so it stays as it is\n")
     assert xmlgp.learn(model, ["a zebra"], labels=[[NEW]]).data["N"] == 122
 
 
@@ -149,11 +149,11 @@ def test_a_model_does_not_forget_what_it_does_not_keep_or_everything(model):
     trained = xmlgp.load(model)
     kept = points_from(trained.points, trained.data)
     labelled = TrainingData(kept, "", trained.names)
-    with pytest.raises(SettingsError, match="the model would have no points, so it stays as it is$"):
+    with pytest.raises(SettingsError, match="has none of these points, or no others, so it stays as it is$"):
         xmlgp.learn(model, labelled, forget=True)
     trained.points = {}
     trained.save(model)
-    with pytest.raises(SettingsError, match="keeps no training points, so it cannot forget any; train again without"):
+    with pytest.raises(SettingsError, match="keeps no training points; train again on all points together$"):
         xmlgp.learn(model, labelled, forget=True)
 
 

@@ -29,9 +29,8 @@ from xmlgp.text.vocabulary import name_labels
 
 __all__ = ["learn"]
 
-#: A new label should be among so many suggestions for its own document. So many new labels are tried.
+#: A new label should be among so many suggestions for its own document.
 SUGGESTED = 5
-MOST_TRIED = 100
 
 
 def learn(
@@ -119,7 +118,7 @@ def _take_up(
     """Return a model to which points have come, perhaps none, and which has `rows` of all; see `_joined`."""
     joined = None if retrain else _joined(model, points, everything, rows)
     if joined is None:
-        return _train_again(model, everything, reporter)
+        return _train_again(model, everything or _points_of(before), reporter)
     text = f"{model}: {done}; {len(rows)} in all"
     if missed := _labels_missed(joined, points, before.data["K"]):
         labels = counted(len(missed), "new label is", "new labels are")
@@ -140,7 +139,7 @@ def _is_known(model: TrainedModel, points: Dataset, kept: Dataset | None, everyt
 def _labels_missed(model: TrainedModel, points: Dataset, earlier: int) -> list[str | int]:
     """Return which labels after the `earlier` ones are not among the first suggestions for a document that has them."""
     labels, places = np.unique(points.labels.indices, return_index=True)
-    places = places[labels >= earlier][:MOST_TRIED]
+    places = places[labels >= earlier]
     if not len(places):
         return []
     names = model.names.labels or range(points.K)
@@ -151,19 +150,23 @@ def _labels_missed(model: TrainedModel, points: Dataset, earlier: int) -> list[s
 
 def _without(model: TrainedModel, points: Dataset, retrain: bool, reporter: Reporter) -> TrainedModel:
     """Return a model that forgets points, which may be in a locked folder."""
-    kept = kept_points(str(model), model.points, model.data)
-    if kept is None:
-        raise SettingsError(f"{model} keeps no training points, so it cannot forget any; train again without them")
+    kept = _points_of(model)
     rows = rows_replaced(kept.features.sparse, points.features.sparse)
     rows = rows[rows < kept.N]
     if len(rows) in (0, kept.N):
-        reason = "none of these points is in the model" if len(rows) else "the model would have no points"
-        raise SettingsError(f"{model}: {reason}, so it stays as it is")
-    # What it had learned may be learned again.
-    changed = replace(model, learned=[])
+        raise SettingsError(f"{model} has none of these points, or no others, so it stays as it is")
     none = empty_dataset(kept.D, kept.K, kept.features.width)
     done = f"forgot {counted(kept.N - len(rows), 'point')}"
-    return _take_up(model, changed, none, kept.rows(rows), rows, done, retrain, reporter)
+    # What it had learned may be learned again.
+    return _take_up(model, replace(model, learned=[]), none, kept.rows(rows), rows, done, retrain, reporter)
+
+
+def _points_of(model: TrainedModel) -> Dataset:
+    """Return the points that a model keeps; SettingsError if it keeps none."""
+    kept = kept_points(str(model), model.points, model.data)
+    if kept is None:
+        raise SettingsError(f"{model} keeps no training points; train again on all points together")
+    return kept
 
 
 def _renamed(model: TrainedModel, changes: Mapping[str, str], retrain: bool, reporter: Reporter) -> TrainedModel:
@@ -173,15 +176,15 @@ def _renamed(model: TrainedModel, changes: Mapping[str, str], retrain: bool, rep
         raise SettingsError(f"{model}: labels without names, or with those of a vocabulary or texts, are not renamed")
     labels, numbers = renamed_labels(earlier, changes)
     names = model.names._replace(labels=labels)
-    reporter.note(f"{model}: renamed {counted(len(changes), 'label')}; {len(labels)} in all")
     if len(labels) == len(earlier):
-        return _with_names(model, names, retrain, reporter)
-    kept = kept_points(str(model), model.points, model.data)
-    if kept:
+        renamed = _with_names(model, names, retrain, reporter)
+    else:
+        kept = _points_of(model)
         merged = as_csr(None, numbers[kept.labels.indices], kept.labels.indptr, len(labels))
         merged.sum_duplicates()
-        kept = replace(kept, labels=merged)
-    return _train_again(replace(model, names=names, learned=[]), kept, reporter)
+        renamed = _train_again(replace(model, names=names, learned=[]), replace(kept, labels=merged), reporter)
+    reporter.note(f"{model}: renamed {counted(len(changes), 'label')}; {len(labels)} in all")
+    return renamed
 
 
 def _joined(
@@ -199,10 +202,8 @@ def _joined(
     return replace(model, data=data, preprocessed=preprocessed, parameters=parameters, points=kept)
 
 
-def _train_again(model: TrainedModel, points: Dataset | None, reporter: Reporter) -> TrainedModel:
+def _train_again(model: TrainedModel, points: Dataset, reporter: Reporter) -> TrainedModel:
     """Return the model that is trained on all points, and replaces the one in its locked folder."""
-    if points is None:
-        raise SettingsError(f"{model} keeps no training points; train again on all points together")
     facts = {"learned": model.learned, "classes": model.classes}
     run = Run(points, model.names, model.settings, reporter, texts=model.numbered_texts, facts=facts)
     if model.folder is None:
@@ -220,5 +221,5 @@ def _with_names(model: TrainedModel, names: Names, retrain: bool, reporter: Repo
     """Return a model, which may be in a locked folder, with other names, perhaps trained again."""
     changed = replace(model, names=names)
     if retrain:
-        return _train_again(changed, kept_points(str(model), model.points, model.data), reporter)
+        return _train_again(changed, _points_of(model), reporter)
     return model if names == model.names else rewritten(model, changed)
