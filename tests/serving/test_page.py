@@ -11,6 +11,15 @@ import pytest
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
+#: A browser of its own asks its maker for updates when it starts, which may take long where there is no network.
+OFFLINE = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+]
+
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
 
 #: Answers as the server does. Labels that were learned are the first suggestions, but for `lost`.
@@ -56,7 +65,7 @@ def outcome(tmp_path, steps):
     page = files("xmlgp.serving").joinpath("page.html").read_text("utf-8")
     page = page.replace("<body>", f"<body>{SERVER}").replace("</body>", STEPS.replace("STEPS", steps) + "</body>")
     (tmp_path / "page.html").write_text(page, "utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *OFFLINE]
     command = [BROWSER, *options, "--virtual-time-budget=5000", "--dump-dom", (tmp_path / "page.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     return json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)[1]))
