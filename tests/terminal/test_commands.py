@@ -26,7 +26,7 @@ COMMANDS = {
     "split": (["split", "train.jsonl", "parts"], ""),
     "vectorize": (["vectorize", "train.jsonl", "counted"], "reading train.jsonl"),
     "preprocess": (["preprocess", "data", "half", "--inducing", "free", "-M", "5"], ""),
-    "train": ([*TRAIN, "--label-weights"], "train:"),
+    "train": (["train", "data", "weights", *SMALL, "--label-weights"], "train:"),
     "learn": (["learn", "text", "more.jsonl"], "reading more.jsonl"),
     "learn --retrain": (["learn", "text", "--retrain"], "train:"),
     "predict": (["predict", "rows", "data", "-o", "again.scores"], "predict:"),

@@ -97,7 +97,7 @@ def test_non_finite_scores_raise(tmp_path, posterior, output):
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         write_scores(io.BytesIO(), 3, K, predictor.top(large, None, output, with_std=True))
     # Rows of unit length have no large values.
-    unit = open_model(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32")).predictor
+    unit = open_model(model(tmp_path / "unit", posterior=posterior, weighting="unit", dtype="float32")).predictor
     assert np.isfinite(unit.score(large, output, with_std=True)).all()
 
 
