@@ -25,7 +25,7 @@ from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.labels import renamed_labels
 from xmlgp.text.names import Names
-from xmlgp.text.vocabulary import name_labels
+from xmlgp.text.vocabulary import Vocabulary, name_labels
 
 __all__ = ["learn"]
 
@@ -89,20 +89,27 @@ def learn(
         check_width(points.features.width, signature.E, source.data)
         if forget:
             return _without(trained, points, retrain, reporter)
-        kept = kept_points(str(trained), trained.points, trained.data, points.D, points.K)
-        rows = np.arange(trained.data["N"] + points.N)
-        if kept and trained.names.vectorizer:
-            rows = rows_replaced(kept.features.sparse, points.features.sparse)
-        everything = stack([kept, points]).rows(rows) if kept else None
-        if not points.N or _is_known(trained, points, kept, everything):
-            reason = "the model has learned these points already" if points.N else "there are no points"
-            reporter.note(f"{trained}: {reason}{'' if retrain else '; nothing to do'}")
-            return _with_names(trained, trained.names, retrain, reporter)
-        names = name_labels(names, concepts, reporter.note, trained.names)._replace(texts=trained.names.texts)
-        changed = replace(trained, names=names, learned=[*trained.batches, points.facts])
-        replaced = trained.data["N"] + points.N - len(rows)
-        what = f"{counted(points.N, 'point')}{f', in place of {replaced} with the same words' if replaced else ''}"
-        return _take_up(trained, changed, points, everything, rows, f"learned {what}", retrain, reporter)
+        return _with_points(trained, points, names, concepts, retrain, reporter)
+
+
+def _with_points(
+    model: TrainedModel, points: Dataset, names: Names, concepts: Vocabulary | None, retrain: bool, reporter: Reporter
+) -> TrainedModel:
+    """Return a model, which may be in a locked folder, that has learned points; `names` are of all words and labels."""
+    kept = kept_points(str(model), model.points, model.data, points.D, points.K)
+    rows = np.arange(model.data["N"] + points.N)
+    if kept and model.names.vectorizer:
+        rows = rows_replaced(kept.features.sparse, points.features.sparse)
+    everything = stack([kept, points]).rows(rows) if kept else None
+    if not points.N or _is_known(model, points, kept, everything):
+        reason = "the model has learned these points already" if points.N else "there are no points"
+        reporter.note(f"{model}: {reason}{'' if retrain else '; nothing to do'}")
+        return _with_names(model, model.names, retrain, reporter)
+    names = name_labels(names, concepts, reporter.note, model.names)._replace(texts=model.names.texts)
+    changed = replace(model, names=names, learned=[*model.batches, points.facts])
+    replaced = model.data["N"] + points.N - len(rows)
+    what = f"{counted(points.N, 'point')}{f', in place of {replaced} with the same words' if replaced else ''}"
+    return _take_up(model, changed, points, everything, rows, f"learned {what}", retrain, reporter)
 
 
 def _take_up(
@@ -119,14 +126,16 @@ def _take_up(
     joined = None if retrain else _joined(model, points, everything, rows)
     if joined is None:
         return _train_again(model, everything or _points_of(before), reporter)
-    text = f"{model}: {done}; {len(rows)} in all"
-    if missed := _labels_missed(joined, points, before.data["K"]):
+    missed = _labels_missed(joined, points, before.data["K"])
+    if missed:
         labels = counted(len(missed), "new label is", "new labels are")
-        text = (
-            f"Warning: {text.replace(': learned', ': took in', 1)}, but {labels} not among the first {SUGGESTED} "
-            f"suggestions for a document that has it, such as {excerpt(missed[0])}; learn more documents with it"
+        reporter.note(
+            f"Warning: {model}: {done.replace('learned', 'took in')}; {len(rows)} in all, but {labels} not among the "
+            f"first {SUGGESTED} suggestions for a document that has it, such as {excerpt(missed[0])}; learn more "
+            "documents with it"
         )
-    reporter.note(text)
+    else:
+        reporter.note(f"{model}: {done}; {len(rows)} in all")
     return rewritten(before, joined)
 
 

@@ -150,10 +150,7 @@ def predict(
     """
     data = data or _piped(model)
     check_standard_input(*data)
-    for file in data:
-        if file != "-" and not os.path.exists(file):
-            advice = f'for a text, type: echo "a text" | xmlgp predict {model} -'
-            raise XmlgpError(f"there is no file or folder {excerpt(file)}; {advice}")
+    _check_exist(data, model)
     trained = as_trained_model(model)
     if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
@@ -173,6 +170,14 @@ def predict(
             source = replace(source, data=_whole(data, whole, source.corpus or NO_OPTIONS), corpus=None)
         predictions = api.predict(trained, source, reporter=reporter, executor=executor, **options)
         api.write(predictions, out, output_format)
+
+
+def _check_exist(files: Sequence[str], model: str) -> None:
+    """Raise XmlgpError, which says how a text is given, if there is no such file; `-` is standard input."""
+    for file in files:
+        if file != "-" and not os.path.exists(file):
+            advice = f'for a text, type: echo "a text" | xmlgp predict {model} -'
+            raise XmlgpError(f"there is no file or folder {excerpt(file)}; {advice}")
 
 
 def _piped(model: str) -> tuple[str, ...]:
