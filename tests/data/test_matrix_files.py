@@ -1,10 +1,13 @@
 """Sparse matrices in .npz files of strangers."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from xmlgp.data import matrix_files
+from xmlgp.data.dense_files import read_dense
 from xmlgp.data.matrix_files import read_matrix
 from xmlgp.runtime.errors import SettingsError
 
@@ -29,6 +32,7 @@ def test_a_csr_matrix_is_read(tmp_path, compressed):
         lambda path: sp.save_npz(path, X.tocsc()),
         beyond_its_columns,
         lambda path: open(path, "w").close(),
+        os.mkfifo,
     ],
 )
 def test_other_files_are_refused(tmp_path, save):
@@ -44,3 +48,12 @@ def test_files_that_expand_too_much_are_refused(tmp_path, monkeypatch):
     sp.save_npz(path, sp.csr_array(np.ones((500, 1000), np.float32)))
     with pytest.raises(SettingsError, match="it expands to more than 100 times its size"):
         read_matrix(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    path = str(tmp_path / "x.npy")
+    os.mkfifo(path)
+    with pytest.raises(SettingsError, match="^.*x.npy: this is not a complete .npy file$"):
+        read_matrix(path)
+    with pytest.raises(SettingsError, match="^.*x.npy: this is not a complete .npy file of numbers$"):
+        read_dense(path, "x.txt")

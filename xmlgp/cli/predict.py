@@ -78,7 +78,7 @@ OF_MANY = {*ENDINGS, *TABLE_ENDINGS, ".tsv", ".svm"}
     type=click.Choice(("scores", *FORMATS, "table")),
     metavar="FORMAT",
     help="scores, a scores file; jsonl, an object for each point; tsv or csv, a row for each label; table, for "
-    "people.  [default: told by the ending of --out, otherwise table on a terminal and jsonl for text, and scores]",
+    "people.  [default: told by the ending of --out; otherwise scores, or of text jsonl, and on a terminal table]",
 )
 @rare_option(
     "--output",

@@ -32,6 +32,9 @@ def read_matrix(path: str) -> sp.csr_array | NDArray[Any]:
     try:
         if kind == ".npy file":
             return map_array(path)
+        if os.path.exists(path) and not os.path.isfile(path):
+            # Opening a pipe waits for its writer.
+            raise ValueError("not a regular file")
         with zipfile.ZipFile(path) as archive:
             expanded = sum(member.file_size for member in archive.infolist())
         if expanded <= max(FREE_BYTES, MOST_EXPANDED * os.path.getsize(path)):

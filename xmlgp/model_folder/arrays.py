@@ -112,14 +112,14 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[s
         with create_file(path / file, path) as stream:
             write_array(stream, files[file])
 
-    # Several files are flushed to disk in the time of one.
-    pool = ThreadPoolExecutor(WRITERS)
-    try:
-        list(pool.map(write, files))
-    finally:
-        # The caller of a function that fails removes the files.
-        with uninterruptible:
-            pool.shutdown(cancel_futures=True)
+    # Several files are flushed to disk in the time of one. `with` waits if a signal comes before `uninterruptible`.
+    with ThreadPoolExecutor(WRITERS) as pool:
+        try:
+            list(pool.map(write, files))
+        finally:
+            # The caller of a function that fails removes the files.
+            with uninterruptible:
+                pool.shutdown(cancel_futures=True)
 
 
 def _are_same(one: NDArray[Any], other: NDArray[Any]) -> bool:

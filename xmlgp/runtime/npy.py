@@ -1,6 +1,7 @@
 """NumPy's `.npy` files, format version 1.0, without pickles."""
 
 import io
+import os
 from os import PathLike
 from typing import IO, Any
 
@@ -42,6 +43,9 @@ def map_array(file: str | PathLike[str]) -> NDArray[Any]:
 
     Nothing that the header claims is allocated, and the mapping cannot go beyond the end of the file.
     """
+    if os.path.exists(file) and not os.path.isfile(file):
+        # Opening a pipe waits for its writer.
+        raise ValueError("this is not a regular file")
     try:
         # NumPy multiplies the sizes that the header claims.
         with np.errstate(over="raise"):
