@@ -101,15 +101,15 @@ def test_second_byte_order_mark_is_text():
     assert reader.read_lines(9) == b"\xef\xbb\xbfone\n"
 
 
-def test_only_blank_lines_may_be_skipped():
+def test_only_blank_lines_may_follow_the_points_that_a_file_declares():
     reader = LineReader(Pieces([b"one\n\n \t\r\n  "]), "x")
-    assert (reader.read_lines(1), reader.skip_blank_lines()) == (b"one\n", None)
+    assert list(reader.blocks(1)) == [(1, b"one\n")]
     reader = LineReader(Pieces([b"one\n\n \n  two\nthree\n"]), "x")
-    assert (reader.read_lines(1), reader.skip_blank_lines()) == (b"one\n", 4)
+    with pytest.raises(DataFormatError, match="x:4: the file has more points than the 1"):
+        list(reader.blocks(1))
     reader = LineReader(Pieces([b"one"]), "x")
-    reader.read_lines(1)
     with pytest.raises(DataFormatError, match="x:1: the file ends within this line"):
-        reader.skip_blank_lines()
+        list(reader.blocks(1))
 
 
 def test_empty_file_has_no_line():

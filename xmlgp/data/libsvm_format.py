@@ -51,9 +51,8 @@ def read_points(
     gets the assumptions. Unless they are to be `labelled`, K is 0, and labels may be any numbers.
     """
     blocks = []
-    line = reader.line_number
     with progress(f"reading {reader.path}", unit=" points") as bar:
-        while text := reader.read_lines():
+        for line, text in reader.blocks():
             block = scan_rows(
                 COMMENT.sub(b"", text), line, reader.path, MAX_FEATURES + 1, MAX_FEATURES + 1, libsvm=True
             )
@@ -61,9 +60,8 @@ def read_points(
                 raise block.error
             blocks.append(block)
             bar.update(len(block.lines))
-            line = reader.line_number
     if not any(len(block.lines) for block in blocks):
-        raise DataFormatError(reader.path, line, "the file has no points")
+        raise DataFormatError(reader.path, reader.line_number, "the file has no points")
     labels, features, lines, _ = zip(*blocks, strict=True)
     rows = ScannedRows(stack_rows(labels), stack_rows(features), np.concatenate(lines), None)
     if multilabel or (multilabel is None and (np.diff(rows.labels.indptr) > 1).any()):

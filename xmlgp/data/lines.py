@@ -138,13 +138,30 @@ class LineReader:
         self.line_number += text.count(b"\n")
         return text
 
-    def skip_blank_lines(self) -> int | None:
-        """Skip blank lines up to the end, the last of which needs no newline; return the number of another, or None."""
+    def blocks(self, N: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield the number of the next line, and lines, about a block at a time.
+
+        N is the number of points that the first line of the file declares, each a line, after which there may be blank
+        lines; DataFormatError is raised if there are fewer or more. Without N, all lines are yielded.
+        """
+        remaining = N
+        while remaining != 0:
+            line = self.line_number
+            text = self.read_lines(remaining)
+            if text:
+                yield line, text
+            elif N is None:
+                return
+            else:
+                reason = f"the file ends after {line - 2} of {N} points declared in its first line"
+                raise DataFormatError(self.path, line, reason)
+            remaining = None if remaining is None else remaining - text.count(b"\n")
         while text := self.read_lines():
             if rest := text.lstrip(BLANK):
-                return self.line_number - rest.count(b"\n")
+                reason = f"the file has more points than the {N} that its first line declares"
+                raise DataFormatError(self.path, self.line_number - rest.count(b"\n"), reason)
+            # The last blank line needs no newline.
             self.newline_needed = False
-        return None
 
     def peek_line(self) -> bytes:
         """Return the line that `read_lines` returns next; empty at the end of the stream."""
@@ -181,8 +198,7 @@ def decoded_lines(reader: LineReader, newline_needed: bool = False) -> Iterator[
     encoding of the reader, or has a carriage return that does not belong to its end.
     """
     reader.newline_needed = newline_needed
-    first = reader.line_number
-    while block := reader.read_lines():
+    for first, block in reader.blocks():
         text = block.decode(errors="surrogateescape")
         is_plain = "\r" not in text and (text.isascii() or not ESCAPED.search(text))
         # Each line of the block ends with a newline.
@@ -193,7 +209,6 @@ def decoded_lines(reader: LineReader, newline_needed: bool = False) -> Iterator[
                 _check_line(line, number, reader)
             reader.decoded = number
             yield number, line
-        first = reader.line_number
 
 
 def _check_line(line: str, number: int, reader: LineReader) -> None:

@@ -114,23 +114,13 @@ def _read_header(reader: LineReader) -> Header:
 def _read_rows(reader: LineReader, header: Header) -> Iterator[Dataset]:
     """Yield the points after the header."""
     N, D, K = header
-    remaining = N
-    while remaining:
-        line = reader.line_number
-        text = reader.read_lines(remaining)
-        if not text:
-            reason = f"the file ends after {N - remaining} of {N} points declared in its first line"
-            raise DataFormatError(reader.path, line, reason)
+    for line, text in reader.blocks(N):
         rows = scan_rows(text, line, reader.path, D, K)
         features = rows.features.astype(np.float32)
         features.eliminate_zeros()
-        remaining -= len(rows.lines)
         yield Dataset(Features(features), rows.labels)
         if rows.error:
             raise rows.error
-    if extra_line := reader.skip_blank_lines():
-        reason = f"the file has more points than the {N} that its first line declares"
-        raise DataFormatError(reader.path, extra_line, reason)
 
 
 def _format_lines(block: Dataset) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Read lines of `label,label feature:value …`, which both text formats have, by a compiled loop.
+"""Read lines of `label,label feature:value …`, which both formats of rows and scores files have, by a compiled loop.
 
 The loop reads the numbers, and where a line is malformed it says what is wrong, by a code, and where.
 """
@@ -17,7 +17,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["ScannedRows", "row_of", "scan_rows"]
+__all__ = ["SCORES", "ScannedRows", "row_of", "scan_rows"]
 
 TAB, NEWLINE, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n +,-.09:Ee"
 
@@ -36,13 +36,17 @@ FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 WELL_FORMED, NO_LABELS, LABEL_BEYOND, NO_PAIR, FEATURE_BEYOND = range(5)
 REASONS = {
     NO_LABELS: "{word} is not a list of labels such as 3,17; {advice}",
-    LABEL_BEYOND: "label {word} is not below {K}, the number of labels in the first line; without it, the limit",
-    NO_PAIR: "{word} is not a feature:value pair of a number from 0 and a finite decimal number",
-    FEATURE_BEYOND: "feature {word} is not below {D}, the number of features in the first line; without it, the limit",
+    LABEL_BEYOND: "label {word} is not below {K}, the number of labels in the first line, or the limit",
+    NO_PAIR: "{word} is not a {column}:{value} pair of a number from 0 and a finite decimal number",
+    FEATURE_BEYOND: "{column} {word} is not below {D}, the number of {column}s in the first line, or the limit",
 }
 
 #: What is said beside of labels that are none, of a file with a first line `N D K` and of libsvm format.
 ADVICE = ("the line of a point without labels starts with a space", "labels are whole numbers, or -1 and +1")
+
+#: What messages call the two numbers of a pair.
+FEATURES = ("feature", "value")
+SCORES = ("label", "score")
 
 #: What ends a label, or an index.
 END_OF_NUMBER = re.compile(rb"[ \t,:\n]")
@@ -63,7 +67,9 @@ class ScannedRows(NamedTuple):
     error: DataFormatError | None
 
 
-def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: bool = False) -> ScannedRows:
+def scan_rows(
+    text: bytes, first_line: int, path: str, D: int, K: int, libsvm: bool = False, pair: tuple[str, str] = FEATURES
+) -> ScannedRows:
     """Return the points of some lines up to the first one that is malformed, and its error.
 
     Parameters
@@ -75,6 +81,8 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
     libsvm : bool
         Whether blank lines are no points, the line of a point without labels may start with a feature, and labels may
         be -1. Label k is then in column k + 1.
+    pair : FEATURES or SCORES
+        What the pairs are. Scores stay in the order of the line.
     """
     text = text.replace(b"\r\n", b"\n")
     line_count = text.count(b"\n")
@@ -91,7 +99,8 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
         end = END_OF_NUMBER if mistake in (LABEL_BEYOND, FEATURE_BEYOND) else END_OF_WORD
         found = end.search(text, at)
         word = quote(text[at : found.start() if found else len(text)])
-        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K, advice=ADVICE[libsvm])))
+        names = {"column": pair[0], "value": pair[1], "advice": ADVICE[libsvm]}
+        mistakes.append((points, REASONS[mistake].format(word=word, D=D, K=K, **names)))
     values = values[: pair_ends[-1]]
     inexact = np.flatnonzero(np.isnan(values))
     if len(inexact):
@@ -99,11 +108,12 @@ def scan_rows(text: bytes, first_line: int, path: str, D: int, K: int, libsvm: b
         values[inexact] = [float(words[position]) for position in inexact.tolist()]
     large = inexact[np.abs(values[inexact]) >= FLOAT32_OVERFLOW]
     if len(large):
-        reason = f"the value of feature {features[large[0]]} is too large for a 32-bit floating-point number"
+        reason = f"the {pair[1]} of {pair[0]} {features[large[0]]} is too large for a 32-bit floating-point number"
         mistakes.append((row_of(int(large[0]), pair_ends), reason))
     label_matrix = as_csr(None, labels[: label_ends[-1]], label_ends, K + libsvm)
     feature_matrix = as_csr(values, features[: pair_ends[-1]], pair_ends, D)
-    for matrix, name, first in (label_matrix, "label", -int(libsvm)), (feature_matrix, "feature", 0):
+    in_order = feature_matrix.copy() if pair == SCORES else feature_matrix
+    for matrix, name, first in (label_matrix, "label", -int(libsvm)), (in_order, pair[0], 0):
         matrix.sort_indices()
         if not matrix.has_canonical_format:
             position = _repeated(matrix)

@@ -3,8 +3,8 @@
 The first line is `N K`, the numbers of points and labels, of a ranking, and `N K assigned` where all listed labels are
 assigned to their points. N lines follow, `label:score label:score ...` with the highest score first. In a file with
 standard deviations all pairs are triples, `label:score:std`. Pairs are separated by spaces or tabs; the line of a point
-without scores is empty. Blank lines may follow. Numbers are decimals as in data files, read in double
-precision.
+without scores is empty. Blank lines may follow. Numbers are decimals as in data files, read in double precision;
+standard deviations are not read.
 
 Files of other programs are read too. Without the first line, each line is a point, as napkinXC writes them. Pairs may
 be `label score` with tabs between them, as omikuji writes them.
@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import os
 import re
-from array import array
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
@@ -25,24 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr
+from xmlgp.data.dataset import as_csr, stack_rows
 from xmlgp.data.files import open_input
-from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND
+from xmlgp.data.scanner import SCORES, scan_rows
 from xmlgp.runtime.errors import DataFormatError, NumericalError
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Scores", "read_open_scores", "read_scores", "write_scores"]
 
-HEADER = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})(?:[ \t]+(assigned))?[ \t]*")
+HEADER = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})(?:[ \t]+(assigned))?[ \t]*")
 
-#: A pair of label and score, perhaps with a standard deviation.
-PAIR = re.compile(r"(?<!\S)([0-9]+):([-+.0-9eE]+)(?::([-+.0-9eE]+))?(?!\S)")
+#: A pair with a standard deviation, which is not read.
+DEVIATION = re.compile(rb"(?<!\S)([0-9]+:[^:\s]+):[-+.0-9eE]+(?!\S)")
 
-#: The start of a line of omikuji, which writes scores with decimals, and what makes its pairs those of a scores file.
-SPACED = re.compile(r"[ \t]*[0-9]+ [0-9]+\.[0-9]+(?:\t|$)")
-AS_PAIRS = str.maketrans(" \t", ": ")
+#: A pair of omikuji, which writes scores with decimals.
+SPACED = re.compile(rb"(?<!\S)([0-9]+) ([0-9]+\.[0-9]+)(?=\t|\r?\n)")
 
 #: Labels are stored as 32-bit integers.
 MOST_LABELS = INDEX_BOUND - 1
@@ -182,78 +180,42 @@ def read_scores(path: str | os.PathLike[str], progress: Progress = silent) -> Sc
 
 def read_open_scores(reader: LineReader, progress: Progress = silent) -> Scores:
     """Read a scores file that is open at its first line, as `read_scores` does."""
-    path = reader.path
-    lines = decoded_lines(reader, newline_needed=True)
-    first = next(lines, None)
-    if first is None:
-        raise DataFormatError(path, 1, "the file is empty")
-    sizes = _parse_header(first[1], path)
-    N, K, assigned = sizes or (None, MOST_LABELS, False)
-    labels = array("i")
-    scores = array("d")
-    deviations = array("d")
-    ends = array("q", [0])
-    with progress(f"reading {path}", total=N, unit=" points") as bar:
-        for number, line in lines if sizes else itertools.chain([first], lines):
-            if len(ends) - 1 == N:
-                if not line.strip():
-                    continue
-                raise DataFormatError(path, number, f"the file has more points than the {N} in its first line")
-            parsed = _parse_line(line, K)
-            if parsed is None:
-                raise DataFormatError(path, number, _describe_mistake(line, K))
-            labels.extend(parsed[0])
-            scores.extend(parsed[1])
-            deviations.extend(parsed[2])
-            if len(deviations) not in (0, len(labels)):
-                raise DataFormatError(path, number, "some labels have a standard deviation, and some have none")
-            ends.append(len(labels))
-            bar.update(1)
-    if N is not None and len(ends) - 1 < N:
-        reason = f"the file ends after {len(ends) - 1} points, but its first line declares {N}"
-        raise DataFormatError(path, len(ends) + 1, reason)
-    if not sizes:
-        K = max(labels, default=-1) + 1
-    std = np.array(deviations) if deviations else None
-    return Scores(np.array(ends), np.array(labels), np.array(scores), K, std, assigned, open=not sizes)
+    N, K, assigned = _read_header(reader) or (None, MOST_LABELS, False)
+    parts = [csr_array((0, K))]
+    with progress(f"reading {reader.path}", total=N, unit=" points") as bar:
+        for line, text in reader.blocks(N):
+            # A line that begins with a blank has no labels of a data file.
+            pairs = b" " + _as_pairs(text).replace(b"\n", b"\n ")
+            rows = scan_rows(pairs[:-1], line, reader.path, K, 0, pair=SCORES)
+            if rows.error:
+                raise rows.error
+            parts.append(rows.features)
+            bar.update(len(rows.lines))
+    matrix = stack_rows(parts)
+    if N is None:
+        K = int(matrix.indices.max(initial=-1)) + 1
+    return Scores(matrix.indptr, matrix.indices, matrix.data, K, assigned=assigned, open=N is None)
 
 
-def _parse_header(line: str, path: str) -> tuple[int, int, bool] | None:
+def _read_header(reader: LineReader) -> tuple[int, int, bool] | None:
     """Return N, K and whether labels are assigned; None if the first line is that of a point."""
+    line = reader.peek_line().rstrip(b"\r\n")
+    if not reader.peek_line():
+        raise DataFormatError(reader.path, 1, "the file is empty")
     fields = HEADER.fullmatch(line)
     if fields is None:
-        if _parse_line(line, MOST_LABELS) is not None:
+        if not line.strip() or b":" in _as_pairs(line + b"\n"):
             return None
         expected = "two nonnegative integers `N K`, the numbers of points and labels"
-        reason = f"the first line must be {expected}, not {excerpt(line)}; the scores come first, then the data"
-        raise DataFormatError(path, 1, reason)
+        reason = f"the first line must be {expected}, not {quote(line)}; the scores come first, then the data"
+        raise DataFormatError(reader.path, 1, reason)
     N, K = map(int, fields.groups()[:2])
     if K > MOST_LABELS:
-        raise DataFormatError(path, 1, f"{K} labels are more than the {MOST_LABELS} supported")
+        raise DataFormatError(reader.path, 1, f"{K} labels are more than the {MOST_LABELS} supported")
+    reader.read_lines(1)
     return N, K, fields[3] is not None
 
 
-def _parse_line(line: str, K: int) -> tuple[list[int], list[float], list[float]] | None:
-    """Return the labels of a point, their scores and the standard deviations of these; None if it is malformed."""
-    if SPACED.match(line):
-        line = line.translate(AS_PAIRS)
-    pairs = PAIR.findall(line)
-    if len(pairs) != len(line.split()):
-        return None
-    try:
-        labels = [int(label) for label, _, _ in pairs]
-        scores = [float(score) for _, score, _ in pairs]
-        deviations = [float(std) for _, _, std in pairs if std]
-    except ValueError:
-        return None
-    fits = max(labels, default=-1) < K and len(set(labels)) == len(labels)
-    return (labels, scores, deviations) if fits and all(map(math.isfinite, scores + deviations)) else None
-
-
-def _describe_mistake(line: str, K: int) -> str:
-    """Return what is wrong with a malformed line."""
-    pairs = line.split("\t" if SPACED.match(line) else None)
-    wrong = next((pair for pair in pairs if _parse_line(pair, K) is None), None)
-    if wrong is None:
-        return "a label occurs twice"
-    return f"{excerpt(wrong)} is not label:score, a label below {K} and a finite decimal number"
+def _as_pairs(text: bytes) -> bytes:
+    """Return complete lines with pairs `label:score` alone, without standard deviations."""
+    return DEVIATION.sub(rb"\1", text) if b":" in text else SPACED.sub(rb"\1:\2", text)
