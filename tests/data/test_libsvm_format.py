@@ -221,7 +221,7 @@ def test_one_label_a_line_is_a_number_where_that_is_known():
         ("1,x 1:1", "'x' is not a list of labels"),
         (
             "10000001 1:1",
-            "label '10000001' is not below 10000001, the number of labels in the first line; without it, the limit",
+            "label '10000001' is not below 10000001, the number of labels in the first line, or the limit",
         ),
         ("1,2,1 1:1", "label 1 occurs twice"),
         ("1 2:1 1:1 2:3", "feature 2 occurs twice"),

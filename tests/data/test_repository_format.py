@@ -60,7 +60,6 @@ def written(tmp_path):
 def datasets(draw):
     D, K = draw(st.integers(1, 40)), draw(st.integers(1, 40))
     numbers = st.floats(width=32, allow_nan=False, allow_infinity=False).filter(bool)
-    # Counts are written by a loop of their own.
     value = draw(st.sampled_from([numbers, st.integers(1, 1 << 24).map(np.float32)]))
     point = st.tuples(st.sets(st.integers(0, K - 1)), st.dictionaries(st.integers(0, D - 1), value, max_size=8))
     points = draw(st.lists(point, max_size=8))
@@ -79,23 +78,16 @@ def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
     assert same(dataset, read_file(path))
 
 
-def test_values_are_written_as_shortest_decimals(tmp_path):
-    values = np.array([[1, 0.1, -2.5, 1e-5, 1 / 3, 16777216, 3.4028235e38, 1e-45], [0, 0, 0, 0, 1, 10, 255, 1 << 24]])
-    write_dataset(
-        tmp_path / "x", Dataset(Features(csr_array(values.astype(np.float32))), csr_array(np.ones((2, 1), bool)))
-    )
-    header, first, second = (tmp_path / "x").read_text().splitlines()
-    assert header == "2 8 1"
-    assert first == "0 0:1 1:0.1 2:-2.5 3:1e-05 4:0.33333334 5:16777216 6:3.4028235e+38 7:1e-45"
-    assert second == "0 4:1 5:10 6:255 7:16777216"
-
-
-def test_longer_decimal_is_written_if_the_shortest_is_misread(tmp_path):
-    # 7.038531e-26 is nearest to this float32, but the double nearest to 7.038531e-26 rounds to another float32.
-    value = np.float32(float.fromhex("0x1.5c87fap-84"))
-    assert np.float32(float(str(value))) != value
-    dataset = Dataset(Features(csr_array(np.array([[value]]))), csr_array(np.ones((1, 1), bool)))
+def test_values_are_written_with_digits_that_read_back_as_the_same_numbers(tmp_path):
+    # The shortest decimal of the last, 7.038531e-26, is nearest to it, but as a double it rounds to another float32.
+    misread = float.fromhex("0x1.5c87fap-84")
+    values = np.array([[1, 0.1, -2.5, 1e-5, 3.4028235e38, 1e-45, misread], [0, 0, 0, 0, 10, 255, 1 << 24]])
+    dataset = Dataset(Features(csr_array(values.astype(np.float32))), csr_array(np.ones((2, 1), bool)))
     write_dataset(tmp_path / "x", dataset)
+    header, first, second = (tmp_path / "x").read_text().splitlines()
+    assert header == "2 7 1"
+    assert first.startswith("0 0:1 1:0.100000001 2:-2.5 3:9.99999975e-06 4:3.40282347e+38 5:1.40129846e-45 6:7.0385")
+    assert second == "0 4:10 5:255 6:16777216"
     assert same(dataset, read_file(tmp_path / "x"))
 
 
