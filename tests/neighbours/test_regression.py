@@ -13,7 +13,6 @@ from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.dense import DenseSearch, standardise
 from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words
 from xmlgp.neighbours.regression import Choices, Kernel
-from xmlgp.neighbours.search import build_index
 
 N, D, K, E, B = 80, 30, 6, 4, 12
 
@@ -130,7 +129,7 @@ def test_the_mean_squared_distance_of_random_columns_is_one():
 def test_the_search_by_dense_features_depends_neither_on_blocks_nor_on_other_points(monkeypatch):
     rows, dense, _, queries, new = problem(True)
     kernel = Kernel(0.5, 1.0, 0.2)
-    search = DenseSearch(build_index(rows), standardise(dense))
+    search = DenseSearch(rows, standardise(dense))
     whole = search.search(queries, new, 10, kernel)
     monkeypatch.setattr("xmlgp.neighbours.dense.MAX_ROWS", 5)
     blocks = search.search(queries, new, 10, kernel)

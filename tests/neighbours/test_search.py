@@ -123,14 +123,3 @@ def test_index_takes_less_memory_than_the_rows():
     rows = drawn_rows(np.random.default_rng(0), 3000, 300, 20)
     index = build_index(rows)
     assert sum(array.nbytes for array in index[1:]) < rows.data.nbytes + rows.indices.nbytes
-
-
-def test_all_and_chosen_products_are_those_of_scipy():
-    random = np.random.default_rng(0)
-    rows, queries = (drawn_rows(random, size, 60, 8, negative=True) for size in (200, 20))
-    index = build_index(rows)
-    expected = (queries @ rows.T).toarray()
-    np.testing.assert_allclose(search.all_products(index, queries), expected, atol=0.03)
-    chosen = random.integers(0, 200, (20, 7), np.int32)
-    products = search.chosen_products(index, queries, chosen)
-    np.testing.assert_allclose(products, np.take_along_axis(expected, chosen, axis=1), atol=1e-6)

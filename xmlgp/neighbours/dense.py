@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import array_blocks
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.neighbours.regression import Kernel, NearestPoints
-from xmlgp.neighbours.search import PointIndex, all_products, chosen_products
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["StandardisedDense", "DenseSearch", "standardise"]
@@ -71,10 +72,10 @@ def standardise(dense: NDArray[Any]) -> StandardisedDense:
 
 
 class DenseSearch:
-    """An exhaustive search of the training points, given the index of their words and their dense features."""
+    """An exhaustive search of the training points, given their words, scaled to unit length, and dense features."""
 
-    def __init__(self, words: PointIndex, dense: StandardisedDense) -> None:
-        self._words = words
+    def __init__(self, rows: csr_array, dense: StandardisedDense) -> None:
+        self._rows = rows
         self._dense = dense
         #: The standardised dense features of the training points, N×E, in single precision.
         self.values = dense.values.astype(np.float32)
@@ -88,25 +89,18 @@ class DenseSearch:
         N = len(self.values)
         count = min(count, N)
         standardised = self._dense.standardised(dense)
-        step = max(1, min(MAX_ROWS, MAX_COVARIANCES // max(1, N)))
+        step = max(1, min(MAX_ROWS, MAX_COVARIANCES // max(1, *self._rows.shape)))
         # The size of blocks, and so the result, does not depend on the number of cores.
         with one_blas_thread():
-            tasks = (
-                functools.partial(
-                    self._search, words[start : start + step], standardised[start : start + step], count, kernel
-                )
-                for start in range(0, len(standardised), step)
+            blocks = run_parallel(
+                functools.partial(self._search, words[rows], standardised[rows], count, kernel)
+                for rows in row_blocks(len(standardised), step) or [slice(0)]
             )
-            blocks = run_parallel(tasks)
-        if not blocks:
-            empty = np.empty((0, count), np.float32)
-            return NearestPoints(empty.astype(np.int32), empty, empty, np.empty(0, bool))
-        parts = zip(*blocks, strict=True)
-        return NearestPoints(*map(np.concatenate, parts))
+        return NearestPoints(*map(np.concatenate, zip(*blocks, strict=True)))
 
     def _search(self, words: csr_array, dense: NDArray[np.floating], count: int, kernel: Kernel) -> NearestPoints:
         """Return the `count` nearest training points of a block of points, given standardised dense features."""
-        products = all_products(self._words, words)
+        products = np.ascontiguousarray(sparse.product(self._rows, words.T.toarray(order="C")).T)
         # −½‖e − e′‖² = eᵀe′ − ½‖e′‖² − ½‖e‖², in place; a value above zero is a rounding error.
         half_distances = product_by_rows(dense, self.values.T)
         half_distances -= self._half_norms
@@ -119,13 +113,9 @@ class DenseSearch:
         # Exponents are the logarithms of covariances, so both have the same order.
         exponents = NearestPoints(no_rows, products, half_distances, has_words).exponents(kernel)
         nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
-        # `all_products` are approximate, so the products of the nearest points are computed again. Equal points stay in
-        # the order of their rows.
+        # Equal points stay in the order of their rows.
         nearest.sort(axis=1)
-        half_distances = np.take_along_axis(half_distances, nearest, axis=1)
-        products = chosen_products(self._words, words, nearest)
-        exponents = NearestPoints(nearest, products, half_distances, has_words).exponents(kernel)
-        order = np.argsort(-exponents, axis=1, kind="stable")
+        order = np.argsort(-np.take_along_axis(exponents, nearest, axis=1), axis=1, kind="stable")
         nearest = np.take_along_axis(nearest, order, axis=1)
-        products, half_distances = (np.take_along_axis(array, order, axis=1) for array in (products, half_distances))
+        products, half_distances = (np.take_along_axis(array, nearest, axis=1) for array in (products, half_distances))
         return NearestPoints(nearest, products, half_distances, has_words)

@@ -207,7 +207,7 @@ class NeighbourTerm:
     ) -> None:
         self._index, self.labels, self.choices, dense, self._recall = neighbours
         self._scales = scales
-        self._dense = None if dense is None else DenseSearch(self._index, dense)
+        self._dense = None if dense is None else DenseSearch(self._index.rows, dense)
         #: E.
         self.width = 0 if dense is None else len(dense.center)
         #: N.

@@ -26,7 +26,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["POSTINGS", "PointIndex", "all_products", "build_index", "chosen_products", "nearest", "read_only"]
+__all__ = ["POSTINGS", "PointIndex", "build_index", "nearest", "read_only"]
 
 #: A word has a column if more than one in so many rows have it: a byte for each row, less than these postings take.
 FREQUENT = 8
@@ -157,24 +157,6 @@ def nearest(index: PointIndex, queries: csr_array, count: int) -> tuple[NDArray[
     tasks: list[Callable[[], None]] = [partial(answer, start) for start in range(0, B, QUERIES)]
     run_parallel(tasks)
     return found, products
-
-
-def all_products(index: PointIndex, queries: csr_array) -> NDArray[np.float32]:
-    """Return about the inner products of all rows with each query, B×N.
-
-    The part of a frequent word is wrong by at most 1/127 of the largest part of it.
-    """
-    products = np.zeros((queries.shape[0], index.rows.shape[0]), np.float32)
-    _add_all_products(read_only(index[1:]), _arrays(queries), products)
-    return products
-
-
-def chosen_products(index: PointIndex, queries: csr_array, chosen: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Return the inner products of each query with the rows that are chosen for it, both B×n."""
-    products = np.empty(chosen.shape, np.float32)
-    query = np.zeros(queries.shape[1], np.float32)
-    _write_chosen_products(read_only(_arrays(index.rows)), _arrays(queries), chosen, products, query)
-    return products
 
 
 def read_only(arrays: Arrays) -> Arrays:
@@ -395,34 +377,3 @@ def _products(rows: Rows, chosen: NDArray[np.int32], query: NDArray[np.float32])
             product += data[e] * query[np.uint32(indices[e])]
         products[i] = product
     return products
-
-
-@compiled
-def _write_chosen_products(
-    rows: Rows, queries: Rows, chosen: NDArray[np.int32], products: NDArray[np.float32], query: NDArray[np.float32]
-) -> None:
-    """Write the products of queries, given a vector of D zeros."""
-    indptr, indices, data = queries
-    for b in range(len(products)):
-        for e in range(indptr[b], indptr[b + 1]):
-            query[indices[e]] = data[e]
-        products[b] = _products(rows, chosen[b], query)
-        for e in range(indptr[b], indptr[b + 1]):
-            query[indices[e]] = 0
-
-
-@compiled
-def _add_all_products(words: Words, queries: Rows, products: NDArray[np.float32]) -> None:
-    highest, starts, row_of, code_of, column_of, columns = words
-    indptr, indices, data = queries
-    for b in range(len(products)):
-        for e in range(indptr[b], indptr[b + 1]):
-            word = indices[e]
-            share = data[e] * highest[word]
-            if column_of[word] >= 0:
-                weight, codes = share / np.float32(COLUMN_CODES), columns[column_of[word]]
-                for n in range(len(codes)):
-                    products[b, n] += weight * np.float32(codes[n])
-            weight = share / np.float32(POSTING_CODES)
-            for p in range(starts[word], starts[word + 1]):
-                products[b, row_of[p]] += weight * np.float32(code_of[p])
