@@ -224,13 +224,13 @@ def test_names_that_clash_are_refused(rows, more):
         ["topic 0", "topic 2", *TOPICS[2:], "a", "b"][: K + more],
     )
     file = os.path.join(os.path.dirname(path), LABELS)
-    reason = "'topic 2' is 'topic 1' in the model; number words and labels as its training data do"
-    assert refusal(path, OF_TEXT, D, K) == f"{file}:2: {reason}"
+    reason = "number 1 is the label 'topic 2', but the model was trained with 'topic 1' there; give it the same labels"
+    assert refusal(path, OF_TEXT, D, K) == f"{file}: {reason} in the same order"
     path = rows(D + more, K, WORDS[:-1] + ["\u202e" * 99, "new 1", "new 2"][: more + 1])
     file = os.path.join(os.path.dirname(path), FEATURES)
     found = refusal(path, OF_ROWS, D, K)
-    assert found.startswith(rf"{file}:25: '\u202e\u202e")
-    assert " is 'word 24' in the model; " in found
+    assert found.startswith(rf"{file}: number 24 is the feature '\u202e\u202e")
+    assert ", but the model was trained with 'word 24' there; " in found
 
 
 @pytest.mark.parametrize(("sizes", "counted", "name"), [((D + 1, K), "26, 25", FEATURES), ((D, K + 2), "9, 7", LABELS)])
@@ -301,7 +301,7 @@ def test_rows_to_be_scored_have_the_names_of_the_model_in_the_same_order(rows, n
     path = rows(words=order if name == FEATURES else WORDS, topics=order if name == LABELS else TOPICS)
     for labelled in False, True:
         opened = open_points(path, OF_ROWS, (D, K), labelled)
-        with pytest.raises(SettingsError, match=f"{name}:1: '.*' is '.*' in the model; number words"), opened:
+        with pytest.raises(SettingsError, match=f"{name}: number 0 is the .*, but the model was trained with "), opened:
             pass
     with open_points(rows(words=WORDS, topics=TOPICS), OF_ROWS, (D, K)) as points:
         assert points.count() == small_dataset(D=D, K=K).N

@@ -223,18 +223,23 @@ def test_score_reads_y_as_fit_does_and_all_methods_say_where_texts_go(model):
 @any_classifier
 def test_values_that_are_no_labels_are_refused_with_what_is_right(model):
     for y, message, right in [
-        (Y * 0.5, "Unknown label type: continuous; a label is 0.5; 1 says .*; give `labels > 0`", Y * 0.5 > 0),
-        (sp.csr_array(Y * 0.5), "Unknown label type: continuous; a label is 0.5", sp.csr_array(Y * 0.5) > 0),
+        (Y * 0.5, "Unknown label type: labels are 0.5; 1 says .*; give `labels > 0`", Y * 0.5 > 0),
+        (sp.csr_array(Y * 0.5), "Unknown label type: labels are 0.5; ", sp.csr_array(Y * 0.5) > 0),
         (np.arange(60) % 3, r".*pd.get_dummies\(y\) for classes", pd.get_dummies(np.arange(60) % 3)),
         (np.arange(60) % 2, r".*np.reshape\(y, \(-1, 1\)\)", np.reshape(np.arange(60) % 2, (-1, 1))),
         (Y.astype(str), "a table must have numbers", np.array(Y.astype(str)).astype(int)),
         ([[1], []] * 30, "Unknown label type: .*a TextTagger takes lists", None),
         (np.linspace(0, 1, 60), "Unknown label type: y must have a column", None),
+        (np.arange(60)[:, None] % 3, "Unknown label type: labels are 1, 2; 1 says", None),
+        (sp.csr_array(Y * np.arange(4)), "Unknown label type: labels are 1, 2, 3; 1 says", None),
+        (Y + np.arange(4), "Unknown label type: labels are 1, 2, 3; 1 says", None),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}"):
             clone(model).fit(X, y)
         if right is not None:
             assert clone(model).fit(X, right).predict(X).shape == right.shape
+    # Two numbers are marks, as scikit-learn takes them.
+    np.testing.assert_array_equal(clone(model).fit(X, 3 * Y).predict(X), clone(model).fit(X, Y).predict(X))
     with pytest.warns(UserWarning, match="^no label is 0, so all points have all labels"):
         assert clone(model).fit(X, Y + 1).model_.data["K"] == 4
 

@@ -38,6 +38,9 @@ __all__ = [
 #: What the numbers in a matrix of labels stand for.
 MEANING = "1 says that a point has the label, 0 that it has not; leave out points whose labels are not known"
 
+#: Other numbers that a message shows.
+SHOWN = 3
+
 
 class InMemory:
     """Points in memory: `data` is a matrix, texts, a `Dataset` or `TrainingData`.
@@ -170,19 +173,24 @@ def columns_of(table: Any, kind: str) -> list[str] | None:
     if not columns or not all(isinstance(name, str) for name in columns):
         return None
     check_names(columns, kind)
-    return [name.strip() for name in columns] if kind == "label" else columns
+    if kind == "feature":
+        return columns
+    names = [name.strip() for name in columns]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"several columns are the label {excerpt(max(names, key=names.count))}; give each one name")
+    return names
 
 
-def check_columns(kind: str, names: Iterable[str] | None, expected: Sequence[str] | None) -> None:
+def check_columns(kind: str, names: Iterable[str] | None, expected: Sequence[str] | None, what: str = "column") -> None:
     """Raise SettingsError if names of columns differ from the expected ones of a model in the same place.
 
-    `kind` is "feature" or "label". Columns beyond the shorter list are not compared.
+    `kind` is "feature" or "label", and `what` is numbered. Columns beyond the shorter list are not compared.
     """
     for number, (name, other) in enumerate(zip(names or (), expected or (), strict=False)):
         if name != other:
             raise SettingsError(
-                f"column {number} is the {kind} {excerpt(name)}, but the model was trained with {excerpt(other)} "
-                "there; give it the same columns in the same order"
+                f"{what} {number} is the {kind} {excerpt(name)}, but the model was trained with {excerpt(other)} "
+                f"there; give it the same {kind}s in the same order"
             )
 
 
@@ -215,12 +223,14 @@ def as_array(table: Any) -> NDArray[Any]:
 def labels_in_memory(Y: Any, N: int) -> csr_array:
     """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
     labels = as_matrix(Y)
-    wrong = labels.data[~((labels.data >= 0) & (labels.data % 1 == 0))]
-    if wrong.size:
-        reason = f"a label is {wrong[0]:g}; {MEANING}; give `labels > 0` if that is meant"
-        raise SettingsError(f"Unknown label type: continuous; {reason}")
+    marks = np.unique(labels.data[labels.data != 0])
+    is_full = labels.nnz == np.prod(labels.shape)
+    # As for scikit-learn, two numbers are marks of labels, whatever they are, and more are classes.
+    if len(marks) > 1 + is_full or ((marks < 0) | (marks % 1 != 0)).any():
+        found = ", ".join(f"{mark:g}" for mark in marks[:SHOWN])
+        raise SettingsError(f"Unknown label type: labels are {found}; {MEANING}; give `labels > 0` if that is meant")
     # Numbers that are never 0 and not all equal are probably classes, such as 1 and 2, and not marks of labels.
-    if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and len(np.unique(labels.data)) > 1:
+    if len(marks) > 1:
         warnings.warn(
             "no label is 0, so all points have all labels; 0 says that one has not", UserWarning, stacklevel=2
         )

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from xmlgp.api.memory import check_columns
 from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, TrainingData
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import MULTILABEL, REPOSITORY, fit_to_model, is_libsvm, read_blocks, read_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.runtime.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import Reporter
-from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 
@@ -98,13 +98,8 @@ class RowsFile:
 
     def _check_names(self, beside: Names, model: Names) -> None:
         """Raise SettingsError if names beside the points are others than those of a model in the same place."""
-        for name, ours, theirs in ((FEATURES, beside.features, model.features), (LABELS, beside.labels, model.labels)):
-            for number, (new, old) in enumerate(zip(ours or (), theirs or (), strict=False)):
-                if new != old:
-                    reason = f"{excerpt(new)} is {excerpt(old)} in the model"
-                    raise SettingsError(
-                        f"{self._folder / name}:{number + 1}: {reason}; number words and labels as its training data do"
-                    )
+        check_columns("feature", beside.features, model.features, f"{self._folder / FEATURES}: number")
+        check_columns("label", beside.labels, model.labels, f"{self._folder / LABELS}: number")
 
     def _more_names(self, name: str, known: list[str] | None, beside: list[str] | None, count: int) -> list[str] | None:
         """Return `count` names, first those of the model; the file called `name` has those `beside` the points."""
