@@ -46,7 +46,7 @@ def test_labels_are_evaluated_by_their_names(dishes):
     found = xmlgp.evaluate(ranking, true, train=dishes, reporter=Reporter(note=told.append))
     assert found.kind == "ranking"
     assert told[:2] == [
-        "the model never lists 1 label of the data (1 of 3 true labels), which count as missed",
+        "the model never lists 1 label of the data among the first 2 (1 of 3 true labels), which count as missed",
         "1 of these is unknown to the model or the training data",
     ]
     matrix = np.array([[0, 0, 0, 1, 1], [0, 1, 0, 0, 0]])
@@ -147,7 +147,7 @@ def test_labels_of_minus_one_are_refused(dishes):
         lambda: MLGPFClassifier().fit(X, signs),
         lambda: xmlgp.train(X, labels=X * np.nan),
     ):
-        with pytest.raises(SettingsError, match="^Unknown label type: continuous; a label is .*; 1 says that"):
+        with pytest.raises(SettingsError, match="^Unknown label type: labels are .*; 1 says that"):
             call()
 
 

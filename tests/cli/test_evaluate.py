@@ -54,6 +54,7 @@ FILES = {
 
 UNLABELLED = "Test points without labels: 1 of 3; they count 0 in means over points"
 LISTED = "a.scores lists at most 3 labels per point; for larger k the others count as wrong"
+LIMITS = "points have 1.00 labels on average, so P@3 is at most 33.3 %, P@5 is at most 20.0 %"
 SIX = "a.scores lists 6 of 12 pairs of point and label; `xmlgp predict -k all` lists all"
 
 ASSIGNED_TABLE = [
@@ -76,7 +77,7 @@ PRINTED = {
             "P     33.33 [0.58, 97.72]  33.33 [1.64, 93.76]  20.00 [1.15, 84.28]",
             "nDCG  33.33 [0.58, 97.72]  51.69 [2.20, 98.07]  51.69 [2.20, 98.07]",
         ],
-        [LISTED],
+        [LISTED, LIMITS],
     ),
     "a.scores test.txt -k 1 --train train.txt --calibration --auc": (
         [
@@ -102,7 +103,7 @@ PRINTED = {
             "PSP     56.76 [0.23, 99.87]",
             "PSnDCG  50.94 [2.07, 98.08]",
         ],
-        ["Propensity model: A=0.5, B=0.4 (as given)"],
+        ["points have 1.00 labels on average, so P@2 is at most 50.0 %", "Propensity model: A=0.5, B=0.4 (as given)"],
     ),
     "a.scores test.txt --assigned --auc": (ASSIGNED_TABLE, ["assigned labels have no measures of auc"]),
     "b.scores test.txt --calibration": (ASSIGNED_TABLE, ["assigned labels have no measures of calibration"]),
@@ -188,7 +189,7 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
         f"nDCG  25.00 [0.88, 92.59]  {(61.315 + 63.093) / 4:.2f} [2.73, 87.90]",
     ]
     assert result.stdout.splitlines()[1:] == expected
-    note = "p.jsonl never lists 1 label of new.csv (2 of 4 true labels), which count as missed"
+    note = "p.jsonl never lists 1 label of new.csv among the first 2 (2 of 4 true labels), which count as missed"
     assert result.stderr.splitlines()[0] == note
     by_name = run("p.jsonl", "new.csv", "-k", "1,2", "--train", "train.csv")
     assert by_name.stderr.splitlines()[:2] == [note, "1 of these is unknown to the model or the training data"]
@@ -323,6 +324,13 @@ def test_scores_that_do_not_fit_are_refused(tmp_path, arguments, sentence):
     assert said(run(*arguments.split(), "-q")).startswith(sentence)
 
 
+def test_pairs_of_a_point_and_a_label_are_left_out(tmp_path):
+    (tmp_path / "filter.txt").write_text("0 0\n1 3\n")
+    result = run("a.scores", "test.txt", "-k", "1", "--filter-labels", "filter.txt")
+    assert result.stdout.splitlines()[1] == "P     0.00 [0.00, 97.50]" or result.stdout.split()[2] == "0.00"
+    assert result.stderr.splitlines()[0] == "filter.txt: left out 1 score and 1 true label"
+
+
 def test_two_methods_are_compared_on_the_same_points(tmp_path):
     random = np.random.default_rng(0)
     true = random.integers(0, 4, 200)
@@ -374,7 +382,7 @@ def test_probabilities_and_their_logarithms_have_the_same_ranking(tmp_path):
     found = xmlgp.evaluate(model.predict_log_proba(X[900:]), labels, reporter=Reporter(note=notes.append))
     assert found.measures["P@1"] == expected["P@1"]
     sentence = "the table of scores has negative scores, so none is a probability, and 0 counts as a score"
-    assert notes == [sentence]
+    assert notes == [sentence, LIMITS]
     # The logarithm of 0 is −∞, which is not listed, as 0 is not; single precision has more of them.
     with np.errstate(divide="ignore"):
         np.save(tmp_path / "log.npy", np.log(probabilities))
@@ -418,6 +426,36 @@ def test_stored_scores_of_a_sparse_matrix_rank_above_others():
     measures = xmlgp.evaluate(scores, csr_array([[1, 1, 0, 0]], dtype=bool), ks=(2,), measures=["auc"]).measures
     # Of the true labels, 0 is tied with 3, and 1 is above it.
     assert (measures["P@2"], measures["AUC_instance"]) == (50, (0.5 + 1) / 4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, bool])
+@pytest.mark.parametrize("lowest", [0, -2])
+def test_a_dense_matrix_is_evaluated_as_a_sparse_one_of_all_its_scores(dtype, lowest):
+    """Only the highest scores are kept, and scores that are equal to the last of them."""
+    random = np.random.default_rng(4)
+    scores = random.integers(lowest, 3, (40, 30)).astype(dtype)
+    labels = csr_array(random.random((40, 30)) < 0.1)
+    listed = np.nonzero((scores != 0) | (scores < 0).any())
+    sparse = sp.csr_array((scores[listed], listed), (40, 30))
+    for options in {"ks": (1, 3, 5)}, {"ks": (2, 30, 90)}, {"measures": ["auc", "macro"]}, {"measures": ["assigned"]}:
+        found, expected = (xmlgp.evaluate(each, labels, **options).measures for each in (scores, sparse))
+        assert found == expected
+
+
+def test_a_label_that_is_true_and_never_among_the_first_is_counted():
+    scores, notes = np.array([[0.5, 0.4, 0.1], [0.1, 0.3, 0.2]]), []
+    labels = csr_array([[0, 0, 1], [0, 1, 1]], dtype=bool)
+    xmlgp.evaluate(scores, labels, ks=(1,), reporter=Reporter(note=notes.append))
+    note = "the table of scores never lists 1 label of the data among the first 1 (2 of 3 true labels), which count as"
+    assert notes == [f"{note} missed"]
+
+
+@pytest.mark.parametrize("call", [lambda table: xmlgp.evaluate(table, np.eye(3)),
+                                  lambda table: xmlgp.evaluate(np.eye(3), table)])  # fmt: skip
+def test_columns_of_one_label_are_refused(call):
+    table = pd.DataFrame(np.eye(3), columns=["a", "b", " a "])
+    with pytest.raises(SettingsError, match="^several columns are the label 'a'; give each one name$"):
+        call(table)
 
 
 def test_each_point_of_an_array_with_one_label_has_a_score():

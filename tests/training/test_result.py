@@ -46,9 +46,9 @@ def test_errors_of_calibration_are_said_if_chance_would_not_make_them(points, be
 
 def test_intervals_follow_the_values():
     measured = HeldOutMeasures(300, 60.0, 40.0, 30.0, 0.087, 0.027, INTERVALS)
-    assert measured.precision(4) == (
-        "P@1 60.0% [55.0, 65.0], P@3 40.0% [36.0, 44.0] on 300 points held out of training (95 % intervals)"
-    )
+    text = "P@1 60.0% [55.0, 65.0], P@3 40.0% [36.0, 44.0] on 300 points held out of training (95 % intervals)"
+    assert measured.precision(4, 1.01) == text
+    assert measured.precision(4, 1) == f"{text}; points have 1.00 labels on average, so P@3 is at most 33.3 %"
     assert measured.reliability() == (
         "probabilities are 2.7 [1.0, 5.0] percentage points off on average (8.7 [6.0, 11.0] before calibration); 300 "
         "held-out points are too few to say whether calibration helps"

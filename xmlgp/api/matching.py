@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,15 +13,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from xmlgp.api.memory import as_array, as_matrix, columns_of
-from xmlgp.api.points import LabelledPoints, is_matrix
+from xmlgp.api.points import FilePath, LabelledPoints, is_matrix
 from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source, is_path, title_of
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.api.true_labels import is_table_of_numbers, true_labels
 from xmlgp.data.dataset import as_csr, widen
 from xmlgp.data.files import open_input
+from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.matrix_files import listed_entries, read_matrix
+from xmlgp.metrics.ranking import are_true
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_reader import NamedScores, read_label_records, read_label_table, scores_of_records
 from xmlgp.prediction.label_writer import format_of
@@ -36,6 +39,9 @@ __all__ = ["Matched", "TrainingFacts", "matched", "training_facts"]
 
 Note = Callable[[str], object]
 
+#: The name of a label that is a number.
+NUMBER = re.compile("0|[1-9][0-9]{0,17}")
+
 
 class TrainingFacts(NamedTuple):
     """Facts of training points or of a model: the names of the K labels, N, D and K, and the points of each label."""
@@ -48,13 +54,29 @@ class TrainingFacts(NamedTuple):
 class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels; messages call the scores `name`.
 
-    `counts` are the training points of the K labels, or None.
+    `counts` are the training points of the K labels, or None. `columns` maps the numbers of labels in the data to those
+    here, if these are others.
     """
 
     name: str
     scores: Scores
     labels: csr_array
     counts: NDArray[Any] | None
+    columns: Mapping[int, int] | None
+
+    def without(self, pairs: NDArray[np.integer], file: str, note: Note) -> Matched:
+        """Return the same without some pairs of a point and a label of the data, neither as scores nor as true ones."""
+        points, columns = pairs.T
+        if self.columns is not None:
+            columns = np.array([self.columns.get(label, -1) for label in columns.tolist()], np.int64)
+        within = (columns >= 0) & (columns < self.scores.K)
+        mark = np.ones(np.count_nonzero(within), bool)
+        excluded = csr_array((mark, (points[within], columns[within])), shape=self.labels.shape)
+        listed = are_true(self.scores.matrix, excluded)
+        labels = csr_array(self.labels > excluded)
+        left_out = counted(self.labels.nnz - labels.nnz, "true label")
+        note(f"{file}: left out {counted(int(listed.sum()), 'score')} and {left_out}")
+        return self._replace(scores=self.scores.where(~listed), labels=labels)
 
 
 def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFacts:
@@ -72,12 +94,20 @@ def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFact
     return TrainingFacts(Names(points.names), (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
 
 
-def matched(predictions: Sequence[Any], test: Source, facts: TrainingFacts, reporter: Reporter) -> list[Matched]:
+def matched(
+    predictions: Sequence[Any],
+    test: Source,
+    facts: TrainingFacts,
+    filter_labels: FilePath | None,
+    most: int,
+    reporter: Reporter,
+) -> list[Matched]:
     """Return each of several scores, see `evaluate`, with the true labels of a source, which are read once.
 
-    SettingsError if the points or the labels are others.
+    Of a dense table, only the `most` highest scores of each point are kept, and those equal to them. The pairs of a
+    point and a label in the file `filter_labels` are left out. SettingsError if the points or the labels are others.
     """
-    listed = [_named_scores(scores, reporter) for scores in predictions]
+    listed = [_named_scores(scores, most, reporter) for scores in predictions]
     columns = facts.names.vectorizer.columns if facts.names.vectorizer else None
     multilabel = any(one.scores.K > 1 for one in listed)
     true = true_labels(test, "test", reporter, columns, multilabel)
@@ -94,14 +124,17 @@ def matched(predictions: Sequence[Any], test: Source, facts: TrainingFacts, repo
             scores = scores._replace(names=None) if by_column else scores
         matching = _match(name, scores, data, own, facts)
         _note_missing(matching, data, facts, reporter.note)
+        if filter_labels is not None:
+            pairs = read_pairs(filter_labels, true.labels.shape[0])
+            matching = matching.without(pairs, str(filter_labels), reporter.note)
         found.append(matching)
     return found
 
 
-def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
+def _named_scores(scores: Any, most: int, reporter: Reporter) -> NamedScores:
     """Return the scores of a file or of what Python has; see `evaluate`."""
     if is_path(scores):
-        return _scores_in_file(os.fspath(scores), reporter)
+        return _scores_in_file(os.fspath(scores), most, reporter)
     if isinstance(scores, Scores):
         return NamedScores(scores)
     if isinstance(scores, Predictions):
@@ -113,15 +146,16 @@ def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not is_table_of_numbers(scores):
         return scores_of_records(scores)
-    return NamedScores(_scores_in_matrix(scores, "the table of scores", reporter.note), columns_of(scores, "label"))
+    name = "the table of scores"
+    return NamedScores(_scores_in_matrix(scores, name, most, reporter.note), columns_of(scores, "label"))
 
 
-def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
+def _scores_in_file(path: str, most: int, reporter: Reporter) -> NamedScores:
     """Return the scores of a scores file, JSON Lines, a table, or a matrix."""
     if os.path.isdir(path):
         raise SettingsError(f"{path} is a folder; the scores come first, then the data")
     if path.lower().endswith((".npy", ".npz")):
-        return NamedScores(_scores_in_matrix(read_matrix(path), path, reporter.note))
+        return NamedScores(_scores_in_matrix(read_matrix(path), path, most, reporter.note))
     format = format_of(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
@@ -134,7 +168,7 @@ def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
         return NamedScores(read_open_scores(reader, reporter.progress))
 
 
-def _scores_in_matrix(table: Any, name: str, note: Note) -> Scores:
+def _scores_in_matrix(table: Any, name: str, most: int, note: Note) -> Scores:
     """Return the scores that a matrix lists, N×K; SettingsError, which calls it by a name, if some are no scores."""
     if not issparse(table):
         table = as_array(table)
@@ -143,12 +177,15 @@ def _scores_in_matrix(table: Any, name: str, note: Note) -> Scores:
             f"{name}: scores are a matrix of real numbers, N×K, not {table.shape} of {table.dtype}; of a list of K "
             "arrays N×2, which some classifiers give, take column 1 of each"
         )
-    matrix = as_matrix(table).sorted_indices() if issparse(table) else listed_entries(table)
+    is_negative = np.min(table.data if issparse(table) else table, initial=0) < 0
+    # 0 is the highest log probability; of data with one label, each point has a score.
+    with_zeros = is_negative or table.shape[1] == 1
+    matrix = as_matrix(table).sorted_indices() if issparse(table) else listed_entries(table, most, with_zeros)
     if not matrix.has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")
     if not np.isfinite(matrix.data).all():
         raise SettingsError(f"{name}: a score is not a finite number")
-    if (matrix.data < 0).any():
+    if is_negative:
         note(f"{name} has negative scores, so none is a probability, and 0 counts as a score")
     return Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
 
@@ -195,6 +232,7 @@ def _match(name: str, listed: NamedScores, data: str, true: LabelledPoints, fact
     """Return scores and true labels of the same points with the same numbers of labels."""
     scores = listed.scores
     labels = true.labels
+    columns: Mapping[int, int] | None = None
     if listed.names is None and true.names is None:
         K = _label_count(name, scores, data, true, facts)
     else:
@@ -203,8 +241,12 @@ def _match(name: str, listed: NamedScores, data: str, true: LabelledPoints, fact
         scores = replace(scores, labels=of_listed[scores.labels])
         labels = as_csr(None, of_true[labels.indices], labels.indptr, K)
         labels.sum_duplicates()
+        columns = dict(enumerate(of_true.tolist()))
+        if true.ids is not None:
+            # The labels of documents have no numbers other than their names.
+            columns = {int(label): column for column, label in enumerate(names) if NUMBER.fullmatch(label)}
     counts = None if facts.counts is None else np.pad(facts.counts, (0, K - len(facts.counts)))
-    return Matched(name, replace(scores, K=K), csr_array(widen(labels, K)), counts)
+    return Matched(name, replace(scores, K=K), csr_array(widen(labels, K)), counts, columns)
 
 
 def _label_count(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> int:
@@ -256,7 +298,9 @@ def _note_missing(matching: Matched, data: str, facts: TrainingFacts, note: Note
     if not len(missing):
         return
     share = f"{points.sum()} of {matching.labels.nnz} true labels"
-    note(f"{matching.name} never lists {counted(len(missing), 'label')} of {data} ({share}), which count as missed")
+    longest = np.diff(matching.scores.indptr).max()
+    labels = f"{counted(len(missing), 'label')} of {data} among the first {longest}"
+    note(f"{matching.name} never lists {labels} ({share}), which count as missed")
     unknown = int(np.count_nonzero(missing >= facts.shape[2])) if facts.shape else 0
     if unknown:
         note(f"{counted(unknown, 'of these is', 'of these are')} unknown to the model or the training data")

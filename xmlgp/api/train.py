@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from xmlgp.api.interrupted import CHECKPOINT, InterruptedRun, describe_run, discard_run, left_by_failure, run_to_resume
 from xmlgp.api.points import FilePath
 from xmlgp.api.source import Labels, Points, Source, is_path
-from xmlgp.api.trained_model import TrainedModel, model_to_replace, read_preprocessing, write_model
+from xmlgp.api.trained_model import TrainedModel, describe, model_to_replace, read_preprocessing, write_model
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset, widen
 from xmlgp.features.pipeline import Preprocessed
@@ -265,12 +265,11 @@ def train_into(
         model = run.train(preprocessed, CheckpointWriter(path / CHECKPOINT, about, checkpoint_seconds, state))
         folder = write_model(model, path, entries)
     remove([path / CHECKPOINT], ())
+    measured = describe(model)
     took = f"trained in {time.perf_counter() - began:.1f} s"
-    # The best of a single label is no measure.
-    note(f"{took}; {model.held_out.precision(run.dataset.K)}" if model.held_out and run.dataset.K > 1 else took)
-    if model.held_out:
-        note(model.held_out.reliability())
-    for text in MODELS[run.settings.model].review(run.settings, folder.description):
+    note(f"{took}; {measured['precision']}" if "precision" in measured else took)
+    review = MODELS[run.settings.model].review(run.settings, folder.description)
+    for text in filter(None, [measured.get("calibration"), *review]):
         note(text)
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
     dense = " --dense FILE" if "dense" in model.data else ""

@@ -148,7 +148,10 @@ def describe(model: TrainedModel) -> dict[str, str]:
         "training": f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}",
     }
     if model.held_out:
-        rows["precision"] = model.held_out.precision(model.data["K"])
+        # The best of a single label is no measure.
+        if model.data["K"] > 1 and model.label_counts is not None:
+            mean = model.label_counts.sum() / model.data["N"]
+            rows["precision"] = model.held_out.precision(model.data["K"], mean)
         rows["calibration"] = model.held_out.reliability()
     if CHOICES in model.parameters:
         rows["nearest"] = in_words(model.parameters[CHOICES], model.parameters[RECALL])

@@ -51,17 +51,19 @@ def read_matrix(path: str) -> sp.csr_array | NDArray[Any]:
     raise SettingsError(f"{path}: it expands to more than {MOST_EXPANDED} times its size; save it without compression")
 
 
-def listed_entries(array: NDArray[Any]) -> sp.csr_array:
+def listed_entries(array: NDArray[Any], most: int, with_zeros: bool) -> sp.csr_array:
     """Return the entries of an array of scores, N×K, that are scores, a block of points at a time.
 
-    Zeros are not, unless a score is negative: then 0 is the highest log probability. Nor is −∞, the logarithm of 0. Of
-    data with one label, each point has a score.
+    Those that are lower than the `most` highest of their point are left out, and so is −∞, the logarithm of 0, and 0
+    unless `with_zeros`.
     """
     K = array.shape[1]
-    keeps_zeros = K == 1 or any((array[rows] < 0).any() for rows in array_blocks(array))
+    place = max(0, K - most)
     parts = [sp.csr_array((0, K), dtype=array.dtype)]
     for rows in array_blocks(array):
         block = array[rows]
-        listed = ((block != 0) | keeps_zeros) & (block != -np.inf)
+        least = np.partition(block, place)[:, place, None]
+        # NaN, which is not lower, is for the caller to refuse.
+        listed = ~(block < least) & ((block != 0) | with_zeros) & (block != -np.inf)
         parts.append(sp.csr_array((block[listed], np.nonzero(listed)), shape=block.shape))
     return stack_rows(parts)

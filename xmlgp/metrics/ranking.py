@@ -21,6 +21,7 @@ __all__ = [
     "check_shapes",
     "count_reordered_ties",
     "points_of",
+    "precision_limits",
     "ranking_statistics",
     "ranks_of",
     "top_entries",
@@ -102,6 +103,14 @@ def ranking_statistics(
             )
             statistics[f"{name}@{k}"] = ratio(found, ideal)
     return statistics
+
+
+def precision_limits(labels_per_point: float, ks: Iterable[int]) -> str:
+    """Return in words the highest P@k that is possible, if points have one label or fewer on average; empty if not."""
+    limits = ", ".join(f"P@{k} is at most {100 * labels_per_point / k:.1f} %" for k in ks if labels_per_point < k)
+    return (
+        f"points have {labels_per_point:.2f} labels on average, so {limits}" if limits and labels_per_point <= 1 else ""
+    )
 
 
 def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from xmlgp.api.source import Labels, Points, Source, is_path
 from xmlgp.api.trained_model import TrainedModel, as_trained_model, describe
 from xmlgp.data.files import check_outputs, locate, open_output
 from xmlgp.metrics.propensity import estimate_propensities
+from xmlgp.metrics.ranking import precision_limits
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.progress import QUIET, Reporter
 
@@ -68,13 +69,17 @@ def report(
         except SettingsError as error:
             reporter.note(f"There is no PSP: {error}")
     evaluation = rank_labels(answers.scores.matrix, answers.labels, KS, propensities, ("macro", "calibration"))
-    facts: dict[str, object] = {"model": f"{model} ({model.settings.model})", **describe(model)}
-    facts["test data"] = locate(os.fspath(source.data), "test") if is_path(source.data) else source.title
     without = np.count_nonzero(np.diff(answers.labels.indptr) == 0)
     counting = f", of which {without:,} without labels count as missed" if without else ""
-    facts["test points"] = f"{answers.scores.N:,}{counting}"
-    if unknown:
-        facts["unknown labels"] = f"{unknown:,} of the test data, which count as missed"
+    # Those that are empty are not shown.
+    facts = {
+        "model": f"{model} ({model.settings.model})",
+        **describe(model),
+        "test data": locate(os.fspath(source.data), "test") if is_path(source.data) else source.title,
+        "test points": f"{answers.scores.N:,}{counting}",
+        "limits": precision_limits(answers.labels.nnz / answers.scores.N, KS),
+        "unknown labels": f"{unknown:,} of the test data, which count as missed" if unknown else "",
+    }
     title = title or (model.folder.path.resolve().name if model.folder else "Model")
     page = render(answers, title, facts, names, counts, evaluation)
     if out is not None:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least
 from xmlgp.metrics.intervals import Interval
+from xmlgp.metrics.ranking import precision_limits
 
 __all__ = [
     "LABEL_COUNTS",
@@ -66,11 +67,13 @@ class HeldOutMeasures(NamedTuple):
         fits = type(points) is int and len(intervals) == INTERVAL_COUNT and len(entry) == len(cls._fields)
         return measured if fits else None
 
-    def precision(self, K: int) -> str:
-        """Return a phrase with the precisions and their intervals, for those k that are at most K."""
+    def precision(self, K: int, labels_per_point: float) -> str:
+        """Return a phrase with the precisions, their intervals and their limits, for those k that are at most K."""
         values = zip((1, 3, 5), self[1:4], self.intervals, strict=False)
         measured = [f"P@{k} {value:.1f}% [{low:.1f}, {high:.1f}]" for k, value, (low, high) in values if k <= K]
-        return f"{', '.join(measured)} on {self.points} points held out of training (95 % intervals)"
+        limits = precision_limits(labels_per_point, [k for k in (1, 3, 5) if k <= K])
+        phrase = f"{', '.join(measured)} on {self.points} points held out of training (95 % intervals)"
+        return "; ".join(filter(None, [phrase, limits]))
 
     def reliability(self) -> str:
         """Return a sentence about the calibration errors, or one that says there are too few points to judge them."""
