@@ -7,8 +7,10 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.cli.disk import failing_disk
 from tests.cli.texts import as_json, documents
@@ -144,10 +146,8 @@ def test_columns_are_typed_once():
         "text": ["body"], "labels": ["tags"], "separator": "|", "encoding": "gb18030", "group": "author"
     }  # fmt: skip
     # The next command works as it is printed.
-    following, groups = result.stderr.splitlines()[-2:]
-    assert following == "next, `xmlgp train out MODEL`"
+    assert result.stderr.splitlines()[-1] == "next, `xmlgp train out MODEL`"
     assert run("train", "out", "MODEL", *SMALL).exit_code == 0
-    assert groups.endswith("without regard to groups; judge by `xmlgp evaluate MODEL out`")
     assert run("evaluate", "MODEL", "out").exit_code == 0
     answers = run("predict", "MODEL", "out").stdout
     assert len(answers.splitlines()) == len(Path("out/test.csv").read_bytes().splitlines()) - 1
@@ -163,9 +163,7 @@ def test_columns_are_typed_once():
         assert result.exit_code == 0, result.output
     # Given options win.
     assert "there is no column 'title'; " in said(run("train", "out", "other", "--text-column", "title"))
-    told = json.loads(Path("out/corpus.json").read_text())
-    del told["group"]
-    assert json.loads(Path("again/corpus.json").read_text()) == told
+    assert Path("again/corpus.json").read_bytes() == Path("out/corpus.json").read_bytes()
     assert "same file" in said(run("predict", "MODEL", "out", "-o", "out/corpus.json"), 2)
 
 
@@ -229,10 +227,43 @@ def test_copies_in_both_parts_are_noted():
     ("format", "line"),
     [("fasttext", "__label__a text\n"), ("annif", "a text\ta\n"), ("annif", "a text\t<http://x/a>\n")],
 )
-def test_a_group_column_of_a_format_without_columns_is_refused(format, line):
+@pytest.mark.parametrize("option", ["--group-column", "--id-column", "--text-column", "--label-column"])
+def test_a_column_of_a_format_without_columns_is_refused(format, line, option):
     Path("texts.txt").write_text(line * 4)
-    result = run("split", "texts.txt", "out", "--group-column", "text")
+    result = run("split", "texts.txt", "out", "--corpus-format", format, option, "text")
     assert said(result) == f"texts.txt:1: the format {format} has no columns, so none is 'text'"
+
+
+def test_points_of_a_group_are_all_held_out_or_none():
+    # Labels are random, so only copies of a document tell them.
+    random = np.random.default_rng(0)
+    rows = [
+        {"text": f"word{number} word{number}s", "labels": [f"l{label}"], "author": f"a{number}"}
+        for number, label in enumerate(random.integers(0, 10, 150))
+        for _ in range(4)
+    ]
+    Path("notes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    measured = {}
+    for out, *options in ["one", "--in-order"], ["groups", "--in-order", "--group-column", "author"]:
+        run("split", "notes.jsonl", out, "--test", 40, *options)
+        result = run("train", out, f"model-{out}", *SMALL, "--epochs", 20)
+        assert result.exit_code == 0
+        measured[out] = xmlgp.load(f"model-{out}").held_out
+    assert measured["one"].precision_1 > 90
+    assert measured["groups"].precision_1 < 40
+    assert measured["groups"].points % 4 == 0
+    # The interval is that of 14 documents, not of 56.
+    low, high = measured["groups"].intervals[0]
+    assert high - low > 25
+    # Both the run and the model know the groups of their points.
+    model = xmlgp.load("model-groups")
+    assert xmlgp.learn(model, retrain=True).held_out == measured["groups"]
+    told = json.loads(Path("groups/corpus.json").read_text())
+    assert told == {"group": "author"}
+    Path("groups/corpus.json").unlink()
+    assert "the model here was trained on other data (560 points)" in said(
+        run("train", "groups", "model-groups", *SMALL, "-q")
+    )
 
 
 def test_what_is_not_a_file_of_lines_is_refused(tmp_path):

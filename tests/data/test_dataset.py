@@ -1,5 +1,7 @@
 """A data set in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -34,6 +36,15 @@ def test_stack_is_the_inverse_of_rows(dataset):
     assert isinstance(whole.features.sparse, csr_array)
     assert whole.features.sparse.indices.dtype == np.int32
     assert whole.labels.dtype == bool
+
+
+def test_groups_follow_their_points(dataset):
+    grouped = replace(dataset, groups=np.array([7, 0, 7, 5]))
+    assert grouped.rows([3, 0]).groups.tolist() == [5, 7]
+    assert stack([dataset, grouped.rows(slice(2))]).groups.tolist() == [0, 0, 0, 0, 7, 0]
+    assert stack([dataset, grouped.rows([1])]).groups is None
+    others = [replace(dataset, groups=np.array(groups)) for groups in ([7, 0, 7, 7], [7, 0, 7, 5])]
+    assert [other.fingerprint == grouped.fingerprint for other in (dataset, *others)] == [False, False, True]
 
 
 def test_as_csr_does_not_copy_large_arrays():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.metrics import intervals as module
 from xmlgp.metrics.intervals import differences, intervals
-from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.metrics.statistics import Statistic, by_group, ratio
 
 
 def shares(points: int, random: np.random.Generator) -> NDArray[np.float64]:
@@ -120,6 +121,18 @@ def test_groups_have_the_standard_error_of_points(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "GROUPS", 1000)
     grouped = intervals({"x": measured})["x"]
     assert grouped.high - grouped.low == pytest.approx(high - low, rel=0.12)
+
+
+@pytest.mark.parametrize("measure", [lambda: ratio(shares(90, np.random.default_rng(3)), np.ones(90)),
+                                      lambda: macro(90, np.random.default_rng(3))], ids=["mean", "macro"])  # fmt: skip
+def test_copies_of_points_in_a_group_say_no_more_than_one(measure: Callable[[], Statistic]) -> None:
+    once = measure()
+    copies = replace(once, columns=once.columns[np.tile(np.arange(90), 5)])
+    grouped = by_group({"a": copies}, np.tile(np.arange(90), 5))
+    assert grouped["a"].value == pytest.approx(once.value)
+    np.testing.assert_allclose(intervals(grouped)["a"], intervals({"a": once})["a"])
+    low, high = intervals({"a": copies})["a"]
+    assert high - low < 0.6 * np.diff(intervals(grouped)["a"])
 
 
 def test_sparse_columns_are_resampled_as_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Corpora of every format are told apart and read, plain, gzipped and piped."""
 
 import functools
+import json
 
 import pytest
 
@@ -186,3 +187,21 @@ def test_encodings_that_are_none_are_refused(tmp_path, encoding):
     (tmp_path / "a").write_text("one\tx\n")
     with pytest.raises(UsageError, match="is not an encoding that Python knows"):
         documents_of(tmp_path / "a", CorpusOptions(encoding=encoding))
+
+
+@pytest.mark.parametrize(("one", "other"), [("a b", "a  b"), (3, 3.0), ("3", 3), (None, " ")])
+def test_equal_groups_have_equal_numbers(tmp_path, one, other):
+    rows = [{"text": "x", "labels": ["a"], "author": author} for author in (one, "Ada", other)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = CorpusOptions(group="author")
+    numbers = [document.group for document in documents_of(tmp_path / "a.jsonl", options)]
+    assert numbers[0] == numbers[2] != numbers[1]
+    assert (numbers[0] == 0) == (one is None)
+    assert not any(document.group for document in documents_of(tmp_path / "a.jsonl"))
+
+
+@pytest.mark.parametrize("author", [["Ada"], 1.5, {}, True])
+def test_a_group_that_is_no_text_is_refused(tmp_path, author):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "x", "labels": ["a"], "author": author}))
+    with pytest.raises(DataFormatError, match="a.jsonl:1: author is .*, which is not text"):
+        documents_of(tmp_path / "a.jsonl", CorpusOptions(group="author"))

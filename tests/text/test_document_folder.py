@@ -50,6 +50,13 @@ def test_documents_have_their_names_texts_and_labels(tmp_path):
     assert read(tmp_path, False) == unlabelled
 
 
+@pytest.mark.parametrize("option", ["text", "labels", "id", "group"])
+def test_a_folder_has_no_columns(tmp_path, option):
+    write(tmp_path, FILES)
+    with pytest.raises(DataFormatError, match="the format folder has no columns, so none is 'body'"):
+        read(tmp_path, **{option: "body"})
+
+
 def test_another_encoding(tmp_path):
     write(tmp_path, {"a.txt": "für", "a.key": "grün"}, "latin-1")
     assert read(tmp_path, encoding="latin-1") == [Document(1, "a", "für", ["grün"])]

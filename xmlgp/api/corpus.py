@@ -40,6 +40,7 @@ class Corpus:
         self._waits = lines.waits if lines else never
         self._options = options
         self._reporter = reporter
+        self._groups: list[int] = []
 
     def read(self, model: Signature) -> TrainingData:
         """Return the documents as points to train on; their new words and labels follow those of the model.
@@ -51,7 +52,7 @@ class Corpus:
         documents = self._with_labels(self._documents(earlier.columns), rows)
         vectorizer, features = earlier.extended(document.text for document in documents)
         labels, matrix = rows.ordered()
-        points = Dataset(features, matrix)
+        points = Dataset(features, matrix, groups=np.array(self._groups) if any(self._groups) else None)
         least = vectorizer.analysis.min_count
         word = f"a word that occurs at least {least} times" if least > 1 else "a word"
         for present, reason in (
@@ -103,19 +104,21 @@ class Corpus:
         documents = self._with_labels(self._documents(columns, with_texts=with_texts), rows)
         found = [(document.id, document.line) for document in documents]
         names, matrix = rows.ordered()
-        return LabelledPoints(matrix, names, [id for id, _ in found], lines=[line for _, line in found])
+        lines = [line for _, line in found]
+        return LabelledPoints(matrix, names, [id for id, _ in found], lines=lines, groups=self._groups)
 
     def _documents(self, columns: Columns | None, labelled: bool = True, with_texts: bool = True) -> Iterator[Document]:
         return read_documents(self.path, self.lines, self._options, columns, labelled, self._reporter.note, with_texts)
 
     def _with_labels(self, documents: Iterable[Document], rows: LabelRows) -> Iterator[Document]:
-        """Yield documents, each of which adds its labels to rows."""
+        """Yield documents, each of which adds its labels to rows, and its group."""
         with self._reporter.progress(f"reading {self.path}", unit=" documents") as bar:
             for document in documents:
                 try:
                     rows.add(document.labels)
                 except BadName as error:
                     raise DataFormatError(self.path, document.line, str(error)) from None
+                self._groups.append(document.group)
                 yield document
                 bar.update(1)
 

@@ -75,7 +75,7 @@ class LabelledPoints(NamedTuple):
     """The true labels of points: Y, a csr_array of bool, N×K; K names or None; and N identifiers or None.
 
     D is the number of features. If `open`, there may be labels besides these K, which no point has. `lines` are those
-    where documents start in their file.
+    where documents start in their file, and `groups` theirs, as in `Dataset`.
     """
 
     labels: csr_array
@@ -84,6 +84,7 @@ class LabelledPoints(NamedTuple):
     D: int = 0
     open: bool = False
     lines: Sequence[int] = ()
+    groups: list[int] | None = None
 
 
 class Block(NamedTuple):

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple
 
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.api.points import Block, FilePath, Identifier, PointStream, check_count, never
@@ -21,9 +20,6 @@ from xmlgp.api.source import Points, Source
 from xmlgp.api.trained_model import TrainedModel, as_trained_model
 from xmlgp.data.dataset import Features
 from xmlgp.data.files import check_outputs, open_output
-from xmlgp.features.pipeline import Preprocessed
-from xmlgp.models.fields import Settings
-from xmlgp.models.table import MODELS
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.assignment import assign as assign_labels
 from xmlgp.prediction.label_reader import NamedScores
@@ -35,6 +31,7 @@ from xmlgp.runtime.errors import DataFormatError, UsageError, up_to_error
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.text.names import Names
 
 __all__ = ["DEFAULT_K", "Predictions", "matrix", "named_scores", "predict", "write"]
 
@@ -124,20 +121,15 @@ class Scoring(NamedTuple):
     with_std: bool = False
 
 
-@dataclass(frozen=True)
-class _SentModel:
-    """The arrays of a model, sent to the workers of a cluster; each worker makes the predictor from them once."""
+class _Sent(NamedTuple):
+    """A model that is sent to the workers of a cluster, of which each makes the predictor once, and the scoring."""
 
-    settings: Settings
-    preprocessed: Preprocessed
-    parameters: dict[str, NDArray[Any]]
-    D: int
+    model: TrainedModel
     scoring: Scoring
 
     def prepare_shared(self) -> tuple[Predictor, Scoring]:
         """Return the predictor and the scoring; see `Executor.map`."""
-        create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
-        return create(self.settings, self.preprocessed, self.parameters, self.D), self.scoring
+        return self.model.predictor, self.scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +266,7 @@ def _score_blocks(
     shared: object = model.predictor, scoring
     if executor.is_cluster:
         waits = never
-        shared = _SentModel(model.settings, model.preprocessed, model.parameters, model.data["D"], scoring)
+        shared = _Sent(replace(model, names=Names(), points={}, folder=None), scoring)
 
     def arguments() -> Iterator[tuple[Features]]:
         for shard in _shards(up_to_error(blocks, errors), waits):

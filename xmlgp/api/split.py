@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.api.corpus import NO_LABELS, Corpus, lacking
-from xmlgp.api.points import FilePath, Identifier, LabelledPoints, Signature
+from xmlgp.api.points import FilePath, LabelledPoints, Signature
 from xmlgp.api.source import Source
 from xmlgp.data.division import choose_test_points
 from xmlgp.data.files import OPTIONS_FILE, check_outputs, format_ending, open_input, open_output
 from xmlgp.data.formats import MULTILABEL, lines_of_points
 from xmlgp.runtime.atomic_files import temporary_folder
-from xmlgp.runtime.errors import UsageError, XmlgpError
+from xmlgp.runtime.errors import SettingsError, UsageError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -42,7 +41,6 @@ def split(
     out: FilePath,
     *,
     test: float = 0.25,
-    group_column: str | None = None,
     in_order: bool = False,
     seed: int = 0,
     overwrite: bool = False,
@@ -53,15 +51,14 @@ def split(
     Parameters
     ----------
     data : path or Source
-        A file of lines, as for `train`, or the folder of one.
+        A file of lines, as for `train`, or the folder of one. Documents that have the same value in the column `group`
+        of a `CorpusOptions` are all in one part.
     out : path
         The folder for the training and the test file, whose records are those of the file `data`, unchanged. Rows of
         several labels in libsvm format get a first line `N D K`, and keep the numbers of labels and features. Options
         of a corpus go into `corpus.json`, which other functions follow.
     test : float
         The share of test points, below 1, or their number.
-    group_column : str, optional
-        A column of the corpus: the documents with the same value are all in one part.
     in_order : bool
         Whether the last points are for testing; otherwise they are chosen at random.
     seed : int
@@ -82,8 +79,10 @@ def split(
     path = source.title
     if not (os.path.isfile(path) or os.path.isdir(path)) and (path == "-" or os.path.exists(path)):
         raise UsageError(f"{path} cannot be divided, as it is read twice; write it to a file first.")
-    records = _read_records(source, group_column, reporter)
+    records = _read_records(source, reporter)
     is_test = choose_test_points(records.groups, test, in_order, seed)
+    if is_test.all() or not is_test.any():
+        raise SettingsError(f"{records.path}: it is one {records.noun}, or too few groups, to be divided like this")
     folder = Path(out)
     with temporary_folder(folder) as staged:
         copies = _write_parts(records, is_test, staged, reporter)
@@ -122,16 +121,12 @@ class Records(NamedTuple):
     ending: str
     head: str
     texts: NDArray[np.object_]
-    groups: Sequence[Identifier | None]
+    groups: Sequence[int]
     told: str
 
 
-def _read_records(source: Source, group_column: str | None, reporter: Reporter) -> Records:
+def _read_records(source: Source, reporter: Reporter) -> Records:
     """Return the records of the training file of a path; XmlgpError if it is not one of lines, or has none."""
-    given = source.corpus or NO_OPTIONS
-    if group_column is not None:
-        # The documents of a group are identified by its value.
-        source = replace(source, corpus=given._replace(id=group_column))
     with source.labelled_file("train", reporter) as points:
         if points.lines is None:
             advice = "write JSON Lines, or divide it by `sklearn.model_selection.train_test_split`"
@@ -164,13 +159,13 @@ def _read_records(source: Source, group_column: str | None, reporter: Reporter) 
     bounds = [*(start - 1 for start in starts), len(lines)]
     texts = np.empty(N, object)
     texts[:] = ["".join(lines[start:stop]) for start, stop in pairwise(bounds)]
-    groups = [None] * N if group_column is None else found.ids or ()
-    missing = sum(group in (None, "") for group in groups)
-    if group_column is not None and missing:
-        have = counted(missing, "document has", "documents have")
-        reporter.note(f"{points.path}: {have} no {excerpt(group_column)}, and may each be in either part")
-    told = options_text(followed(given, points.path), group_column)
-    return Records(points.path, noun, encoding, ending, "".join(lines[: bounds[0]]), texts, groups, told)
+    groups = found.groups or [0] * N
+    options = followed(source.corpus or NO_OPTIONS, points.path)
+    if options.group and 0 in groups:
+        have = counted(groups.count(0), "document has", "documents have")
+        reporter.note(f"{points.path}: {have} no {excerpt(options.group)}, and may each be in either part")
+    head = "".join(lines[: bounds[0]])
+    return Records(points.path, noun, encoding, ending, head, texts, groups, options_text(options))
 
 
 def _write_parts(records: Records, is_test: NDArray[np.bool_], folder: Path, reporter: Reporter) -> list[Path]:

@@ -163,6 +163,8 @@ class Run:
         if self.texts and names.vectorizer:
             options = options | {"label_texts": (self.texts.words(names.vectorizer), self.texts.labels)}
             names = names._replace(texts=self.texts.texts)
+        if model.holds_out:
+            options = options | {"groups": self.dataset.groups}
         parameters, history, held_out = model.train(
             self.dataset.features,
             self.dataset.labels,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from xmlgp.api.corpus import Corpus
 from xmlgp.api.points import FilePath, Signature
-from xmlgp.api.source import new_signature, open_lines
+from xmlgp.api.source import Source
 from xmlgp.data.dataset import Dataset, empty_dataset, stack
 from xmlgp.data.files import check_outputs, locate
+from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.data_folder import files_to_replace, write_folder
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.options_file import followed
 from xmlgp.text.word_counts import Analysis
 
 __all__ = ["vectorize"]
@@ -43,23 +42,20 @@ def vectorize(
     reporter : xmlgp.runtime.progress.Reporter
     """
     inputs = [locate(path, "train"), *(locate(test, "test") for test in tests)]
+    sources = [Source(file, corpus=corpus, analysis=analysis) for file in inputs]
     names = ["train.txt", *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(inputs)))]
     check_outputs(files_to_replace(Path(folder), names), inputs)
-    options = followed(corpus, inputs[0])
-    with open_lines(inputs[0], options.encoding) as lines:
-        new = new_signature(options.columns(), analysis or Analysis())
-        training, _, vocabulary = Corpus(inputs[0], lines, options, reporter).read(new)
+    training, _, vocabulary = sources[0].read(reporter=reporter)
+    if vocabulary.vectorizer is None:
+        raise SettingsError(f"{inputs[0]}: these are rows of numbers already")
     points = [training]
-    for file in inputs[1:]:
-        options = followed(corpus, file)
-        with open_lines(file, options.encoding) as lines:
-            model = Signature(vocabulary, training.D, training.K)
-            stream = Corpus(file, lines, options, reporter).stream(model, labelled=True)
+    for source in sources[1:]:
+        with source.stream(Signature(vocabulary, training.D, training.K), True, reporter) as stream:
             blocks = [block.points for block in stream.blocks()]
         # New labels follow those of the training corpus.
         without_new = [Dataset(block.features, block.labels[:, : training.K]) for block in blocks]
         points.append(stack([empty_dataset(training.D, training.K), *without_new]))
         left_out = counted(sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz, "label")
         documents = counted(points[-1].N, "document")
-        reporter.note(f"{file}: {documents}; {left_out} left out because no training document has them")
+        reporter.note(f"{source.title}: {documents}; {left_out} left out because no training document has them")
     return write_folder(folder, dict(zip(names, points, strict=True)), vocabulary, reporter.progress)

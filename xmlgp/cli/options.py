@@ -300,7 +300,7 @@ def corpus_options(command: Function) -> Function:
 
     @functools.wraps(command)
     def wrapped(**options: OptionValue) -> object:
-        corpus = CorpusOptions(**{name: options.pop(name) for name in CorpusOptions._fields})
+        corpus = CorpusOptions(**{name: options.pop(name, None) for name in CorpusOptions._fields})
         if corpus.separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model stores these texts in its description, which must be printable.

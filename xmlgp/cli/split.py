@@ -26,6 +26,7 @@ __all__ = ["split"]
 )
 @click.option(
     "--group-column",
+    "group",
     metavar="NAME",
     help="Keep the documents with the same value in a column or JSON field in one part, such as those of an author.",
 )
@@ -53,6 +54,3 @@ def split(data: str, out: str, reporter: Reporter, **options: OptionValue) -> No
     for file in split_files(source, out, reporter=reporter, **options):
         click.echo(file)
     reporter.note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL'])}`")
-    if options["group_column"] is not None:
-        evaluate = shlex.join(["xmlgp", "evaluate", "MODEL", out])
-        reporter.note(f"points that training holds out are chosen without regard to groups; judge by `{evaluate}`")

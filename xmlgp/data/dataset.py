@@ -79,11 +79,6 @@ class Features:
         """Return the features with X in a dtype; X is not copied if it already has that dtype."""
         return self.with_sparse(self.sparse.astype(dtype, copy=False))
 
-    def empty_rows(self, count: int) -> Features:
-        """Return `count` points whose features are zero, with the same columns and types."""
-        dense = None if self.dense is None else np.zeros((count, self.width), self.dense.dtype)
-        return Features(csr_array((count, self.D), dtype=self.sparse.dtype), dense)
-
     @staticmethod
     def stack(parts: Sequence[Features]) -> Features:
         """Concatenate the points of one or more parts, which have the same columns."""
@@ -105,6 +100,9 @@ class Dataset:
         There may also be dense features, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, whose stored elements are the positive labels; column indices are sorted, without duplicates.
+    groups : ndarray of int64, N, optional
+        The group of each point, 0 without one: points of a group are not divided among those that training uses and
+        those that it holds out.
     first_feature : int, optional
         The number of the first feature in rows of several labels, 0 or 1. None if there is none: of matrices, text and
         files of two classes.
@@ -117,6 +115,7 @@ class Dataset:
     features: Features
     labels: csr_array
     first_feature: int | None = None
+    groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.labels.shape[0] != self.features.N:
@@ -149,19 +148,22 @@ class Dataset:
         It depends on the precision of the features, but neither on the file format nor on empty last columns.
         """
         digest = hashlib.sha256()
-        for matrix in (self.features.sparse, self.labels):
-            for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
-                digest.update(np.ascontiguousarray(array, dtype).data)
 
-        def add(values: NDArray[Any]) -> None:
-            digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
+        def add(values: NDArray[Any], dtype: str) -> None:
+            digest.update(np.ascontiguousarray(values, dtype).data)
 
-        add(self.features.sparse.data)
+        X, Y = self.features.sparse, self.labels
+        for matrix in (X, Y):
+            add(matrix.indptr, "<i8")
+            add(matrix.indices, "<i4")
+        add(X.data, f"<f{max(4, X.data.itemsize)}")
         dense = self.features.dense
         if dense is not None:
             digest.update(repr(dense.shape[1]).encode())
             for rows in array_blocks(dense):
-                add(dense[rows])
+                add(dense[rows], f"<f{max(4, dense.itemsize)}")
+        if self.groups is not None:
+            add(self.groups, "<i8")
         return digest.hexdigest()
 
     @property
@@ -173,7 +175,8 @@ class Dataset:
 
     def rows(self, selection: Rows) -> Dataset:
         """Return a data set of the selected points."""
-        return replace(self, features=self.features[selection], labels=self.labels[selection])
+        groups = None if self.groups is None else self.groups[selection]
+        return replace(self, features=self.features[selection], labels=self.labels[selection], groups=groups)
 
 
 def as_csr(
@@ -231,7 +234,8 @@ def stack(datasets: Sequence[Dataset]) -> Dataset:
     """Concatenate the points of data sets, at least one, with the same D and K."""
     features = Features.stack([dataset.features for dataset in datasets])
     labels = stack_rows([dataset.labels for dataset in datasets])
-    return replace(datasets[0], features=features, labels=labels)
+    groups = np.concatenate([np.zeros(one.N, np.int64) if one.groups is None else one.groups for one in datasets])
+    return replace(datasets[0], features=features, labels=labels, groups=groups if groups.any() else None)
 
 
 def array_blocks(array: NDArray[Any]) -> list[slice]:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.runtime.errors import SettingsError, UsageError
-from xmlgp.runtime.plurals import counted
+from xmlgp.runtime.errors import UsageError
 
-__all__ = ["choose_test_points"]
+__all__ = ["choose_test_points", "numbered_groups"]
 
 
 def choose_test_points(
-    groups: Sequence[Hashable], test: float, in_order: bool = False, seed: int = 0
+    groups: Sequence[int], test: float, in_order: bool = False, seed: int | np.random.Generator = 0
 ) -> NDArray[np.bool_]:
-    """Return whether each of N points is a test point.
+    """Return whether each of N points is a test point; none or all may be, where groups are large.
 
     Parameters
     ----------
-    groups : sequence of N values
-        Points of the same value are all in one part; None and an empty text are no value.
+    groups : sequence of N numbers
+        Points of the same number are all in one part; 0 is no group.
     test : float
         The share of test points, below 1, or their number.
     in_order : bool
         Whether the last points are chosen; otherwise they are chosen at random.
-    seed : int
+    seed : int or Generator
         Of the random choice.
     """
     N = len(groups)
@@ -34,20 +33,20 @@ def choose_test_points(
     if not 0 < share < 1 or (test > 1 and test % 1):
         number = f"a whole number of points below {N}"
         raise UsageError(f"The test part is a share between 0 and 1, such as 0.25, or {number}, not {test:g}.")
-    # A point without a value is a group of its own.
-    numbers: dict[Hashable, int] = {}
-    keys = [(point,) if value in (None, "") else value for point, value in enumerate(groups)]
-    group_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    group_of = numbered_groups(groups)
     sizes = np.bincount(group_of)
     # Groups are numbered in the order of their first points.
     order = np.arange(len(sizes))[::-1] if in_order else np.random.default_rng(seed).permutation(len(sizes))
     missing = min(max(1, round(share * N)), N - 1)
-    chosen = np.zeros(len(sizes), bool)
+    chosen = []
     for group in order.tolist():
         if 2 * missing >= sizes[group]:
-            chosen[group] = True
+            chosen.append(group)
             missing -= sizes[group]
-    is_test: NDArray[np.bool_] = chosen[group_of]
-    if is_test.all() or not is_test.any():
-        raise SettingsError(f"{counted(N, 'point')} in {counted(len(sizes), 'group')} cannot be divided like this")
-    return is_test
+    return np.isin(group_of, chosen)
+
+
+def numbered_groups(groups: Sequence[int]) -> NDArray[np.int64]:
+    """Return the groups of N points as numbers from 0, in the order of their first points; each 0 becomes a group."""
+    numbers: dict[int, int] = {}
+    return np.array([numbers.setdefault(group or -1 - point, len(numbers)) for point, group in enumerate(groups)])

@@ -71,15 +71,13 @@ def is_libsvm(line: bytes) -> bool:
     return bool(LIBSVM_LINE.match(line) or LIBSVM_PAIRS.match(line))
 
 
-def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> Dataset:
+def read_dataset(path: str | os.PathLike[str]) -> Dataset:
     """Read a whole data file in either format.
 
     Parameters
     ----------
     path : str or Path
         A text file, a gzip file named `.gz`, or `-` for standard input.
-    progress : callable
-        See `xmlgp.runtime.progress`.
 
     Returns
     -------
@@ -92,7 +90,7 @@ def read_dataset(path: str | os.PathLike[str], progress: Progress = silent) -> D
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_rows(LineReader(stream, path), progress)[0]
+        return read_rows(LineReader(stream, path), silent)[0]
 
 
 def read_rows(

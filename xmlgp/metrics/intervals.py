@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.metrics.statistics import Columns, Statistic
+from xmlgp.metrics.statistics import Columns, Statistic, group_sums
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import one_blas_thread
 
@@ -189,7 +189,7 @@ def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.fl
     columns_of = {id(statistic.columns): statistic.columns for statistic in statistics}
     N = statistics[0].columns.shape[0]
     if N > GROUPS:
-        sums_of_groups = _grouping(N, random)
+        sums_of_groups = group_sums(random.permutation(N) % GROUPS)
         columns_of = {key: sums_of_groups @ columns for key, columns in columns_of.items()}
         N = GROUPS
     sparse = {key: columns for key, columns in columns_of.items() if isinstance(columns, csr_array)}
@@ -206,12 +206,6 @@ def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.fl
                 if id(statistic.columns) in sums:
                     drawn.append(statistic.function(sums[id(statistic.columns)]))
     return [np.concatenate(drawn) for drawn in values]
-
-
-def _grouping(N: int, random: np.random.Generator) -> csr_array:
-    """Return the matrix that sums N points in random groups, `GROUPS`×N."""
-    groups = random.permutation(N) % GROUPS
-    return csr_array((np.ones(N), (groups, np.arange(N))), shape=(GROUPS, N))
 
 
 def _drawn_weights(N: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-__all__ = ["Columns", "Statistic", "ratio", "values"]
+__all__ = ["Columns", "Statistic", "by_group", "group_sums", "ratio", "values"]
 
 #: What each of N points adds to each of c sums, N×c.
 Columns: TypeAlias = "NDArray[np.float64] | csr_array"
@@ -55,6 +55,21 @@ class Statistic:
 def values(statistics: Mapping[str, Statistic]) -> dict[str, float]:
     """Return the values of measures by their names."""
     return {name: statistic.value for name, statistic in statistics.items()}
+
+
+def by_group(statistics: Mapping[str, Statistic], groups: NDArray[np.integer]) -> dict[str, Statistic]:
+    """Return the same measures with the sums of groups in place of points, which are then what is resampled.
+
+    `groups`, N, has the number of the group of each point, from 0.
+    """
+    sums = group_sums(groups)
+    return {name: replace(statistic, columns=sums @ statistic.columns) for name, statistic in statistics.items()}
+
+
+def group_sums(groups: NDArray[np.integer]) -> csr_array:
+    """Return the matrix that sums N points in groups, G×N, given the number of the group of each point, from 0."""
+    N = len(groups)
+    return csr_array((np.ones(N), (groups, np.arange(N))))
 
 
 def ratio(above: ArrayLike, below: ArrayLike, factor: float = 100.0, most: float = 100.0) -> Statistic:

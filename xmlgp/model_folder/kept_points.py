@@ -20,6 +20,7 @@ POINTS = ArrayGroup(
     **csr_pattern("N D", "u"), values=Array("u", np.number), **csr_pattern("N K", "v", "label_indptr", "labels")
 )
 DENSE = ArrayGroup(dense=Array("N E", np.floating))
+GROUPS = ArrayGroup(groups=Array("N", np.int64))
 
 #: The types that take less space than single precision; counts of words mostly fit into the first.
 COMPACT = (np.uint8, np.float16)
@@ -35,8 +36,7 @@ def arrays_of_points(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "label_indptr": dataset.labels.indptr.astype(np.int64, copy=False),
         "labels": dataset.labels.indices.astype(np.int32, copy=False),
     }
-    dense = dataset.features.dense
-    return arrays if dense is None else arrays | {"dense": np.asarray(dense)}
+    return arrays | POINTS.named({"dense": dataset.features.dense, "groups": dataset.groups})
 
 
 def _compact(values: NDArray[Any]) -> NDArray[Any]:
@@ -68,7 +68,7 @@ def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> 
     """Return the points of untrusted arrays, given the facts of the data; None if they do not fit these."""
     sizes = {name: data[name] for name in "NDK"}
     width = data.get("dense", 0)
-    if not arrays_fit(arrays, {POINTS: True, DENSE: bool(width)}, sizes) or sizes.get("E", 0) != width:
+    if not arrays_fit(arrays, {POINTS: True, DENSE: bool(width), GROUPS: None}, sizes) or sizes.get("E", 0) != width:
         return None
     values = arrays["values"]
     if values.dtype != np.float64:
@@ -77,4 +77,4 @@ def points_from(arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]) -> 
     labels = as_csr(None, arrays["labels"], arrays["label_indptr"], data["K"])
     if not (X.has_canonical_format and labels.has_canonical_format and values.all()):
         return None
-    return Dataset(Features(X, arrays.get("dense")), labels, data.get("first_feature"))
+    return Dataset(Features(X, arrays.get("dense")), labels, data.get("first_feature"), arrays.get("groups"))

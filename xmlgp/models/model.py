@@ -89,6 +89,8 @@ class Model:
     #: `(settings)` → whether the model has neighbours: points may have dense features, and labels texts, which `train`
     #: then takes as `label_texts`.
     has_neighbours: Callable[[Any], bool] = lambda settings: False
+    #: Whether `train` holds points out: then it also takes `groups`, that of each point, as `Dataset` has them.
+    holds_out: bool = False
     #: The format of data files that this model is the default for.
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features, empty_dataset
 from xmlgp.gp.expectations import Quadrature
@@ -211,8 +212,7 @@ class Predictor(ABC):
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.N, chunk):
             rows = features[start : start + chunk]
-            empty = features.empty_rows(max(0, self.min_points - rows.N))
-            yield self._top(Features.stack([rows, empty]) if empty.N else rows, k, output, with_std).rows(0, rows.N)
+            yield self._top(_padded(rows, self.min_points), k, output, with_std).rows(0, rows.N)
 
     def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
         """Return the top k labels of the points of a chunk, calibrated if the output is the probability."""
@@ -316,3 +316,12 @@ def score_std(
     # Rounding can leave a variance slightly below zero.
     std: NDArray[np.floating] = np.sqrt(np.maximum(variance, 0))
     return std.astype(mean.dtype, copy=False)
+
+
+def _padded(features: Features, least: int) -> Features:
+    """Return features, followed by points whose features are zero if there are not at least so many points."""
+    count = least - features.N
+    if count <= 0:
+        return features
+    dense = None if features.dense is None else np.zeros((count, features.width), features.dense.dtype)
+    return Features.stack([features, Features(csr_array((count, features.D), dtype=features.sparse.dtype), dense)])

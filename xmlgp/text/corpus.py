@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from xmlgp.data.files import format_ending
 from xmlgp.data.lines import LineReader, decoded_lines
@@ -134,22 +134,21 @@ def _with_content(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]
     return ((number, line) for number, line in lines if "\t" in line or line.strip())
 
 
-class Format(NamedTuple):
-    """How a format is read, from numbered lines to documents, and what separates labels within a text."""
-
-    read: Callable[[Iterator[tuple[int, str]], Reading], Iterator[Document]]
-    separator: str | None = None
-
-
-#: The formats by the names that options have for them.
+#: How the formats are read, from numbered lines to documents, by the names that options have for them.
 FORMATS = {
-    "jsonl": Format(_read_json_lines),
-    "tsv": Format(read_tsv, ";"),
-    "csv": Format(read_csv, ";"),
-    "fasttext": Format(_read_fasttext),
-    "lines": Format(_read_lines),
-    "annif": Format(_read_annif, " "),
+    "jsonl": _read_json_lines,
+    "tsv": read_tsv,
+    "csv": read_csv,
+    "fasttext": _read_fasttext,
+    "lines": _read_lines,
+    "annif": _read_annif,
 }
+
+#: What separates labels within a text; nothing in other formats. A table is a workbook or a Parquet file.
+SEPARATORS = {"tsv": ";", "csv": ";", "table": ";", "annif": " "}
+
+#: What has no columns that options could name.
+NO_COLUMNS = {"annif", "fasttext", "folder", "lines"}
 
 #: The formats by endings of names that tell them alone.
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
@@ -193,12 +192,12 @@ def read_documents(
     """
     columns = options.columns(usual)
     read = columns if with_texts else columns._replace(text=())
-    reading = Reading(path, read, labelled, options.id is not None, options.encoding, note)
-    name = None
-    if reader is None:
-        is_folder = os.path.isdir(path)
-        documents = read_folder(reading) if is_folder else read_table_file(reading)
-        separator = None if is_folder else ";"
+    group = options.group if labelled and with_texts else None
+    reading = Reading(path, read, labelled, options.id is not None, options.encoding, note, group)
+    if os.path.isdir(path):
+        name, documents = "folder", read_folder(reading)
+    elif reader is None:
+        name, documents = "table", read_table_file(reading)
     else:
         lines = decoded_lines(reader)
         first = next(lines, None)
@@ -206,8 +205,12 @@ def read_documents(
             return
         name = format_of_corpus(path, first[1].encode(), options, columns, labelled)
         _check_first_line(first[1], name, reading, options)
-        documents = FORMATS[name].read(chain([first], lines), reading)
-        separator = FORMATS[name].separator
+        documents = FORMATS[name](chain([first], lines), reading)
+    if name in NO_COLUMNS:
+        given = options.columns(Columns((), ()))
+        for column in filter(None, (*given.text, *given.labels, given.id, options.group)):
+            raise reading.error(1, f"the format {name} has no columns, so none is {excerpt(column)}")
+    separator = SEPARATORS.get(name)
     is_cell = separator is not None or name == "fasttext"
     documents = _normalized(documents, reading, columns.separator or separator, is_cell)
     if labelled:
@@ -220,8 +223,6 @@ def _check_first_line(line: str, format: str, reading: Reading, options: CorpusO
     if reading.labelled and format == "lines":
         reason = f"{excerpt(line)} is not the first line of a corpus with labels, as docs/text.md has them"
         raise reading.error(1, reason)
-    if options.id is not None and format in ("annif", "fasttext", "lines"):
-        raise reading.error(1, f"the format {format} has no columns, so none is {excerpt(options.id)}")
     if options.format is None and format in ("annif", "lines"):
         _refuse_header(line, reading)
         if format == "annif" and not reading.labelled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,12 +20,16 @@ SHOWN = 20
 
 
 class Document(NamedTuple):
-    """A document: the line where it starts, its identifier if it has one, its text, and the names of its labels."""
+    """A document: the line where it starts, its identifier if it has one, its text, and the names of its labels.
+
+    `group` is the same number for the documents of a group, and 0 without one.
+    """
 
     line: int
     id: str | int | None
     text: str
     labels: list[str]
+    group: int = 0
 
 
 class Columns(NamedTuple):
@@ -44,8 +49,10 @@ class Columns(NamedTuple):
 class CorpusOptions(NamedTuple):
     """What a user says about a corpus; any of it makes a file a corpus.
 
-    The columns are those of `Columns`. `format` is one of `xmlgp.text.corpus.FORMATS`. `encoding` is one that Python
-    knows, of text that is not UTF-8. What is not given, the file or the model tells.
+    The columns are those of `Columns`, and the column `group`: documents that have the same value there are never
+    divided, neither into training and test points nor into points that training uses and holds out. `format` is one of
+    `xmlgp.text.corpus.FORMATS`. `encoding` is one that Python knows, of text that is not UTF-8. What is not given, the
+    file or the model tells.
     """
 
     text: str | tuple[str, ...] = ()
@@ -54,6 +61,7 @@ class CorpusOptions(NamedTuple):
     id: str | None = None
     format: str | None = None
     encoding: str | None = None
+    group: str | None = None
 
     def columns(self, usual: Columns | None = None) -> Columns:
         """Return the usual columns, with those that the options name in their place."""
@@ -68,7 +76,8 @@ class CorpusOptions(NamedTuple):
 class Reading(NamedTuple):
     """How a corpus is read: its path for messages, its columns, and whether its documents must have labels.
 
-    With `id_needed`, the column of identifiers may not be missing. `note` is called with what users should know.
+    With `id_needed`, the column of identifiers may not be missing; nor may the column `group`. `note` is called with
+    what users should know.
     """
 
     path: str
@@ -77,6 +86,7 @@ class Reading(NamedTuple):
     id_needed: bool = False
     encoding: str | None = None
     note: Callable[[str], object] = ignore
+    group: str | None = None
 
     def error(self, line: int, reason: str) -> DataFormatError:
         """Return the error of a malformed line."""
@@ -85,7 +95,8 @@ class Reading(NamedTuple):
     @property
     def names(self) -> set[str]:
         """The columns that are read, if they are there."""
-        return {*self.columns.text, *(self.columns.labels if self.labelled else ()), self.columns.id or "id"}
+        labels = self.columns.labels if self.labelled else ()
+        return {*self.columns.text, *labels, self.columns.id or "id", self.group or "id"}
 
     def document(self, line: int, fields: Mapping[str, Any], noun: str = "field") -> Document:
         """Return the document of the fields of an object, or of the cells of a row; messages call one a `noun`.
@@ -108,19 +119,23 @@ class Reading(NamedTuple):
                 raise self.error(line, reason)
             return str(value)
 
+        def whole(value: Any) -> Any:
+            # pandas writes whole numbers with decimals where other rows have none.
+            return int(value) if isinstance(value, float) and value.is_integer() else value
+
         texts = [text(value(name, "--text-column"), name) for name in self.columns.text]
         labels: list[str] = []
         for name in self.columns.labels if self.labelled else ():
             found = value(name, "--label-column")
             labels += [text(label, f"a label in {name}") for label in (found if isinstance(found, list) else [found])]
         name = self.columns.id or "id"
-        id = value(name, "--id-column or --group-column") if self.id_needed else fields.get(name)
-        if isinstance(id, float) and id.is_integer():
-            # pandas writes whole numbers with decimals where other rows have none.
-            id = int(id)
+        id = whole(value(name, "--id-column") if self.id_needed else fields.get(name))
         if id is not None and type(id) not in (str, int):
             raise self.error(line, f"{name} is {excerpt(id)}, neither text nor an integer")
-        return Document(line, id, " ".join(texts), labels)
+        group = text(whole(value(self.group, "--group-column of split")), self.group) if self.group else ""
+        # The same in every file, and 0 without a value; that two groups have the same number by chance does no harm.
+        number = zlib.crc32(" ".join(group.split()).encode())
+        return Document(line, id, " ".join(texts), labels, number)
 
 
 #: The file, and the columns of a model, determine how a corpus is read.

@@ -19,16 +19,13 @@ __all__ = ["followed", "options_text"]
 #: The files that the options are about.
 PARTS = re.compile(r"(train|test)\..*")
 
-#: The entry of the column whose values keep documents in one part. The others have the names of `CorpusOptions`.
-GROUP = "group"
-
 #: Options that may name several columns.
 LISTS = {"text", "labels"}
 
 
-def options_text(options: CorpusOptions, group: str | None) -> str:
-    """Return the content of the file for options and the column of groups; empty if none is given."""
-    told = {name: value for name, value in [*options._asdict().items(), (GROUP, group)] if value}
+def options_text(options: CorpusOptions) -> str:
+    """Return the content of the file for options; empty if none is given."""
+    told = {name: value for name, value in options._asdict().items() if value}
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n" if told else ""
 
 
@@ -50,13 +47,12 @@ def followed(options: CorpusOptions, path: str) -> CorpusOptions:
     except (ValueError, TypeError) as error:
         advice = "remove it, and give the options of the corpus"
         raise XmlgpError(f"{file}: this is not what `xmlgp split` writes ({error}); {advice}") from None
-    return options._replace(**{name: told[name] for name in told.keys() - {GROUP} if not getattr(options, name)})
+    return options._replace(**{name: value for name, value in told.items() if not getattr(options, name)})
 
 
 def _check(name: str, value: Any) -> None:
     """Raise ValueError for an entry that no option has."""
     texts = value if name in LISTS and isinstance(value, list) else [value]
-    is_known = name == GROUP or name in CorpusOptions._fields
     are_texts = all(isinstance(text, str) and text and text.isprintable() for text in texts)
-    if not is_known or not are_texts or (name == "format" and value not in FORMATS):
+    if name not in CorpusOptions._fields or not are_texts or (name == "format" and value not in FORMATS):
         raise ValueError(f"{excerpt(name)} is {excerpt(value)}")

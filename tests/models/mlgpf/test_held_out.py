@@ -50,6 +50,19 @@ def test_the_number_of_points(inducing):
         assert not len(calibration_points(settings, sp.csr_array(labels.shape, dtype=bool))[1])
 
 
+def test_points_of_a_group_are_held_out_together():
+    random = np.random.default_rng(0)
+    labels = sp.csr_array((np.ones(900, bool), (np.arange(900), np.zeros(900, int))), shape=(900, 3))
+    settings = MLGPFSettings()
+    for groups in random.integers(1, 200, 900), random.integers(0, 20, 900), np.zeros(900, int):
+        trained, held = calibration_points(settings, labels, groups)
+        np.testing.assert_array_equal(np.union1d(trained, held), np.arange(900))
+        assert set(groups[held]) & set(groups[trained]) <= {0}
+        assert 70 <= len(held) <= 110
+    # None of these groups is small enough.
+    assert not len(calibration_points(settings, labels, random.integers(1, 4, 900))[1])
+
+
 def test_labels_of_points_are_left_out():
     found = without_labels_of(DATASET.labels, np.array([0, 7, 119]))
     expected = DATASET.labels.toarray()

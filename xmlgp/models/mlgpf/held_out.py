@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from xmlgp.data.division import choose_test_points, numbered_groups
 from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import are_true, points_of, ranking_statistics, ranks_of, top_entries
+from xmlgp.metrics.statistics import by_group
 from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
 from xmlgp.models.mlgpf.methods import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import LABEL_COUNTS_NAME, MLGPFPredictor, word_scales
@@ -53,17 +55,25 @@ CANDIDATES = 20
 MOST_RANKED = 10**8
 
 
-def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def calibration_points(
+    settings: MLGPFSettings, labels: csr_array, groups: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the points that training does not hold out, and those that it does, in ascending order, given Y, N×K.
 
-    None are held out if too few would have labels, or if the settings turn calibration off.
+    None are held out if too few would have labels, or if the settings turn calibration off. Of a group of points, see
+    `Dataset`, all or none are held out.
     """
     N = labels.shape[0]
     share = 0.0
     if settings.calibration and N:
         share = min(max(CALIBRATION_SHARE, CALIBRATION_LEAST / N), CALIBRATION_MOST / N, LARGEST_SHARE)
     # Its own random stream: what training draws does not depend on whether points are held out.
-    trained, held_out = hold_out(N, share, random_stream(settings.seed, Stream.HELD_OUT))
+    random = random_stream(settings.seed, Stream.HELD_OUT)
+    if groups is None or not share:
+        trained, held_out = hold_out(N, share, random)
+    else:
+        is_held_out = choose_test_points(groups.tolist(), share, seed=random)
+        trained, held_out = map(np.flatnonzero, (~is_held_out, is_held_out))
     return (trained, held_out) if _can_judge(labels[held_out]) else (np.arange(N), held_out[:0])
 
 
@@ -107,6 +117,9 @@ class HeldOutChoices(Inference):
         self._trained, held_out = split
         self._features = problem.features[held_out]
         self._labels = problem.labels[held_out]
+        # Without groups, each point is one.
+        groups = [0] * len(held_out) if problem.groups is None else problem.groups[held_out].tolist()
+        self._groups = numbered_groups(groups)
         self._seen_labels = without_labels_of(problem.labels, held_out)
         self.epochs = int(has_neighbours or len(held_out) > 0)
         self._current_parameters = current_parameters
@@ -220,7 +233,7 @@ class HeldOutChoices(Inference):
     def _calibrate(self, ranked: csr_array) -> None:
         """Fit the calibration to ranked probabilities, n×K in order, and keep the numbers of `HeldOutMeasures`.
 
-        For these, the calibration of each half of the points is fitted to the other half.
+        For these, the calibration of each half of the groups is fitted to the other half, and groups are resampled.
         """
         p = np.full((ranked.shape[0], min(RANKS, ranked.shape[1])), MISSING, np.float32)
         correct = np.zeros(p.shape, bool)
@@ -229,13 +242,18 @@ class HeldOutChoices(Inference):
         correct[entries] = are_true(ranked, self._labels)
         self._coefficients[:] = fit_calibration(p, correct).coefficients
         calibrated = np.empty_like(p)
-        for half in range(2):
-            calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
+        # Points of one group are halved.
+        is_even = (self._groups if self._groups.any() else np.arange(len(p))) % 2 == 0
+        for half in (is_even, ~is_even):
+            calibrated[half] = fit_calibration(p[~half], correct[~half])(p[half])
         measures = ranking_statistics(ranked, self._labels)
-        statistics = {f"P@{k}": measures[f"P@{k}"] for k in (1, 3, 5)}
+        statistics = by_group({f"P@{k}": measures[f"P@{k}"] for k in (1, 3, 5)}, self._groups)
         before, after = (
-            top_calibration_statistics(
-                csr_array((q[entries], ranked.indices, ranked.indptr), ranked.shape), self._labels, (5,)
+            by_group(
+                top_calibration_statistics(
+                    csr_array((q[entries], ranked.indices, ranked.indptr), ranked.shape), self._labels, (5,)
+                ),
+                self._groups,
             )
             for q in (p, calibrated)
         )

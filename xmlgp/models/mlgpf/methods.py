@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features
-from xmlgp.features.inputs import Inputs
+from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
@@ -69,7 +69,8 @@ LOADINGS_LENGTH = 0.1
 class Problem(NamedTuple):
     """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them.
 
-    `label_texts` may also be of labels that no point has, whose numbers are K and more.
+    `label_texts` may also be of labels that no point has, whose numbers are K and more. `groups` are numbers of the
+    groups of points from 0, of which none is divided when points are held out; by default each point is one.
     """
 
     settings: MLGPFSettings
@@ -80,6 +81,7 @@ class Problem(NamedTuple):
     executor: Executor = LOCAL_EXECUTOR
     progress: Progress = silent
     label_texts: TextWords | None = None
+    groups: NDArray[np.int64] | None = None
 
 
 class MLGPFMethod(Protocol):
@@ -97,11 +99,15 @@ class MLGPFMethod(Protocol):
     def pairs(self, labels: csr_array) -> PairSampler:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
 
-    def bound(self, coordinates: Inputs) -> Bound:
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound for minibatches of some points."""
 
     def initial(
-        self, coordinates: Inputs, labels: csr_array, inducing: NDArray[np.floating] | None, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
     ) -> Parameters:
         """Return initial parameters by name, given the points to train on and the initial A or Z."""
 
@@ -149,12 +155,16 @@ class InducingMethod(MLGPFMethod):
             return lambda positives, random: AllPairs(positives)
         return functools.partial(sample_negatives, count=count)
 
-    def bound(self, coordinates: Inputs) -> Bound:
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound, which is the same for all points."""
         return Bound(self.latent, self.quadrature)
 
     def initial(
-        self, coordinates: Inputs, labels: csr_array, inducing: NDArray[np.floating] | None, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
     ) -> Parameters:
         """Return initial parameters by name, given the points to train on and the initial A or Z.
 
@@ -181,7 +191,7 @@ class InducingMethod(MLGPFMethod):
         return parameters
 
     def _newton_step(
-        self, parameters: Parameters, coordinates: Inputs, labels: csr_array, random: np.random.Generator
+        self, parameters: Parameters, coordinates: Inputs | Selected, labels: csr_array, random: np.random.Generator
     ) -> None:
         """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
         kernel = self.latent.kernel
@@ -234,12 +244,16 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
         return LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
 
-    def bound(self, coordinates: Inputs) -> Bound:
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound for minibatches of some points."""
         return Bound(WeightSpace(feature_shares(coordinates.weighted(slice(None)).sparse)), self.quadrature)
 
     def initial(
-        self, coordinates: Inputs, labels: csr_array, inducing: NDArray[np.floating] | None, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
     ) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""
         D = coordinates.feature_count

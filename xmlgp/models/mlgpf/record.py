@@ -18,5 +18,6 @@ MLGPF = Model(
     has_neighbours=lambda settings: settings.pools_neighbours,
     default_values=imported_on_call("xmlgp.models.mlgpf.train:default_values"),
     join=imported_on_call("xmlgp.models.mlgpf.join:join"),
+    holds_out=True,
     on_cluster=True,
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features, widen
-from xmlgp.features.inputs import Inputs
+from xmlgp.features.inputs import Inputs, Selected
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import MLGPFMethod, Parameters, Problem, load_method
@@ -85,7 +85,7 @@ class Stochastic(Inference):
     def __init__(
         self,
         method: MLGPFMethod,
-        coordinates: Inputs,
+        coordinates: Inputs | Selected,
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         rate: float,
@@ -161,9 +161,9 @@ class Training(Stages):
         N, K = problem.labels.shape
         default = training_rate(settings, N, K)
         self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
-        trained, held_out = calibration_points(settings, problem.labels)
+        trained, held_out = calibration_points(settings, problem.labels, problem.groups)
         holds_out = len(held_out) > 0
-        coordinates: Inputs = problem.coordinates
+        coordinates: Inputs | Selected = problem.coordinates
         labels = problem.labels
         if holds_out:
             coordinates = problem.coordinates.select(trained)
@@ -199,15 +199,17 @@ def train(
     checkpoints: CheckpointWriter | None = None,
     executor: Executor = LOCAL_EXECUTOR,
     label_texts: tuple[csr_array, NDArray[np.int32]] | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> TrainingResult:
     """Train MLGPF as its settings say; see `Model.train`.
 
     With texts of labels, their words M×(D and more) and the label of each, the last labels that no point has are not
     trained: only their texts speak for them.
 
-    Some points are held out (`calibration_points`). On them probabilities are calibrated, and in weight space the pool
-    with the regression on neighbours is chosen (`HeldOutChoices`). If training diverges, it restarts once with
-    `RETRY_RATE` times the learning rate. `executor` computes the sweeps of weight space; the steps are made here.
+    Some points are held out (`calibration_points`), of each of the `groups` all or none. On them probabilities are
+    calibrated, and in weight space the pool with the regression on neighbours is chosen (`HeldOutChoices`). If training
+    diverges, it restarts once with `RETRY_RATE` times the learning rate. `executor` computes the sweeps of weight
+    space; the steps are made here.
 
     Raises
     ------
@@ -232,6 +234,7 @@ def train(
         executor,
         progress,
         label_texts and TextWords(*label_texts),
+        groups,
     )
     parameters, history, training = _train_twice(method, problem, checkpoints)
     return TrainingResult(parameters | label_counts(labels), history, training.held_out)
