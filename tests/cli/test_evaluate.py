@@ -146,6 +146,7 @@ def test_each_kind_of_measures_has_a_table_and_notes(arguments):
     binary = "one." in arguments
     points = f"[low, high] are 95 % intervals over {5 if binary else 3} test points; "
     notes = [*([] if binary else [UNLABELLED]), *notes, f"{points}fewer than 50 are too few to judge by"]
+    notes = [f"Note: {note}" for note in notes]
     assert (result.stdout.splitlines(), result.stderr.splitlines()) == (table, notes)
     quiet = run(*arguments.split(), "-q")
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")
@@ -189,10 +190,10 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
         f"nDCG  25.00 [0.88, 92.59]  {(61.315 + 63.093) / 4:.2f} [2.73, 87.90]",
     ]
     assert result.stdout.splitlines()[1:] == expected
-    note = "p.jsonl never lists 1 label of new.csv among the first 2 (2 of 4 true labels), which count as missed"
+    note = "Note: p.jsonl never lists 1 label of new.csv among the first 2 (2 of 4 true labels), which count as missed"
     assert result.stderr.splitlines()[0] == note
     by_name = run("p.jsonl", "new.csv", "-k", "1,2", "--train", "train.csv")
-    assert by_name.stderr.splitlines()[:2] == [note, "1 of these is unknown to the model or the training data"]
+    assert by_name.stderr.splitlines()[:2] == [note, "Note: 1 of these is unknown to the model or the training data"]
     by_number = run("numbers.scores", "new.csv", "-k", "1,2", "--train", "train.csv")
     assert (by_number.exit_code, by_number.stdout) == (0, by_name.stdout)
     # Rows do not have the label, so the last two points have none.
@@ -228,13 +229,13 @@ def test_points_have_equal_identifiers_or_the_same_order(tmp_path, ids, true, no
     (tmp_path / "true.csv").write_text(head + "".join(rows))
     result = run("p.jsonl", "true.csv", "--json")
     assert json.loads(result.stdout)["F1_micro"] == 1
-    assert result.stderr.splitlines() == ([note] if note else [])
+    assert result.stderr.splitlines() == ([f"Note: {note}"] if note else [])
 
 
 def test_a_table_lacks_points_without_labels(tmp_path):
     (tmp_path / "p.csv").write_text("id,label\ny,blue\nx,red\n")
     result = run("p.csv", "new.csv", "--json")
-    assert result.stderr.splitlines()[0] == "p.csv lists no labels of 2 of 4 points, such as '1'"
+    assert result.stderr.splitlines()[0] == "Note: p.csv lists no labels of 2 of 4 points, such as '1'"
     assert json.loads(result.stdout)["precision_micro"] == 1
 
 
@@ -328,7 +329,7 @@ def test_pairs_of_a_point_and_a_label_are_left_out(tmp_path):
     (tmp_path / "filter.txt").write_text("0 0\n1 3\n")
     result = run("a.scores", "test.txt", "-k", "1", "--filter-labels", "filter.txt")
     assert result.stdout.splitlines()[1] == "P     0.00 [0.00, 97.50]" or result.stdout.split()[2] == "0.00"
-    assert result.stderr.splitlines()[0] == "filter.txt: left out 1 score and 1 true label"
+    assert result.stderr.splitlines()[0] == "Note: filter.txt: left out 1 score and 1 true label"
 
 
 def test_two_methods_are_compared_on_the_same_points(tmp_path):
@@ -495,7 +496,7 @@ def test_probabilities_of_fasttext_are_cut_at_1(tmp_path):
     (tmp_path / "cut.scores").write_text("3 4\n0:1 1:0.8 3:0.7\n2:0.5 1:0.4\n0:1\n")
     result = run("ft.scores", "test.txt", "--calibration")
     assert result.stdout == run("cut.scores", "test.txt", "--calibration").stdout
-    note = "ft.scores: 2 scores above 1 by at most 0.0001, as of fastText, are taken as 1"
+    note = "Note: ft.scores: 2 scores above 1 by at most 0.0001, as of fastText, are taken as 1"
     assert note in result.stderr.splitlines()
     assert note not in run("ft.scores", "test.txt").stderr
     (tmp_path / "one.scores").write_text("5 1\n0:1.00001\n0:0.6\n0:0.25\n0:0.625\n0:0\n")

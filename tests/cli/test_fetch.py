@@ -37,10 +37,10 @@ def run(capfd, tmp_path, monkeypatch):
 def test_stdout_has_only_the_paths(run, tmp_path):
     status, out, err = run("tiny-5k", "--mirror", "../mirror")
     assert (status, out) == (0, "data/small/train.txt\ndata/small/test.txt\n")
-    assert err == "small: fetched (../mirror)\n"
+    assert err == "Note: small: fetched (../mirror)\n"
     assert (tmp_path / "here/data/small/train.txt").read_bytes() == TRAIN
     again = run("small")
-    assert again == (0, out, "small: already present and verified\n")
+    assert again == (0, out, "Note: small: already present and verified\n")
     assert run("small", "-q") == (0, out, "")
 
 

@@ -87,7 +87,7 @@ def interrupted(result, number):
     """Check that a signal ended a command with its status and one line; return where the run stopped, or None."""
     assert (result.exit_code, result.stdout) == (128 + number, "")
     *notes, line = result.stderr.splitlines()
-    assert all(re.match(r"model: (resuming|[a-z_]+ has no effect) ", note) for note in notes)
+    assert all(re.match(r"Note: model: (resuming|[a-z_]+ has no effect) ", note) for note in notes)
     if line == "interrupted":
         return None
     found = re.fullmatch("interrupted; stopped (.*); run the same command again to resume", line)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tests.cli.command import run, said, spawn
 from xmlgp import __version__
 from xmlgp.cli import COMMANDS, main
+from xmlgp.cli.options import show_note
 from xmlgp.runtime.errors import XmlgpError
 
 
@@ -63,6 +64,14 @@ def test_errors_are_reported_in_one_line(monkeypatch, error, message):
 
     monkeypatch.setattr("xmlgp.cli.show._run", fail)
     assert said(run("show", "model")) == message
+
+
+def test_what_is_no_error_is_a_note_or_a_warning(capsys):
+    for text in "model: trained", "Warning: words.nt: no concept", "[low, high] are `out=FILE`":
+        show_note(text)
+    assert capsys.readouterr().err.splitlines() == [
+        "Note: model: trained", "Warning: words.nt: no concept", "Note: [low, high] are --out FILE"
+    ]  # fmt: skip
 
 
 def test_file_names_that_are_not_utf8_cause_no_traceback(tmp_path):

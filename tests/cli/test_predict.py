@@ -118,7 +118,7 @@ def test_labels_of_the_points_are_ignored(tmp_path):
         write_dataset("new.txt", Dataset(features, sp.csr_array((9, K), dtype=bool)))
         result = run("predict", "model", "new.txt")
         assert result.stdout == expected
-        assert result.stderr == ("new.txt has 3 labels, but the model was trained on 7\n" if K == 3 else "")
+        assert result.stderr == ("Note: new.txt has 3 labels, but the model was trained on 7\n" if K == 3 else "")
         assert run("predict", "model", "new.txt", "-q").stderr == ""
 
 
@@ -174,7 +174,7 @@ def test_points_in_libsvm_format_have_the_features_of_the_model():
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.stdout == expected
     about = "new.svm: labels are the numbers as they are; features count from 0, as the training data do"
-    assert result.stderr == f"{about}\n"
+    assert result.stderr == f"Note: {about}\n"
 
 
 def test_the_default_output_is_what_the_model_ranks_by():

@@ -107,7 +107,7 @@ def test_a_coprocess_answers_each_line_and_ends_with_its_input(text_model):
         found.stdin.close()
         assert found.wait(LIMIT) == 0
         assert found.stdout.read() == b""
-        assert found.stderr.read() == b"-: 1 document has no word that the model knows\n"
+        assert found.stderr.read() == b"Note: -: 1 document has no word that the model knows\n"
 
 
 def test_a_coprocess_answers_rows_in_the_scores_file(model):

@@ -94,7 +94,7 @@ def test_rows_for_a_model_of_text_are_those_of_a_vectorized_folder_or_of_an_endi
         result = run("predict", "model", *arguments, stdin=rows)
         assert len(result.stdout.splitlines()) == len(rows.splitlines())
         note = "taking the lines as texts; rows of numbers need vectorizer.json beside their file"
-        assert result.stderr.startswith(f"{arguments[0]}: {note}\n")
+        assert result.stderr.startswith(f"Note: {arguments[0]}: {note}\n")
     # Other files of the folder are texts.
     Path("folder/notes.md").write_text("# red\n")
     assert answers("folder/notes.md") == list(xmlgp.predict("model", ["# red"]))
@@ -144,14 +144,16 @@ def test_several_files_that_are_no_texts_are_refused():
 
 def test_many_short_lines_are_noted():
     text = "red\n\n" + "some red words\n" * 6
-    note = "-: 2 of 8 lines have fewer than 3 words; --whole takes all lines as one document\n"
+    note = "Note: -: 2 of 8 lines have fewer than 3 words; --whole takes all lines as one document\n"
     assert run("predict", "model", "-", stdin=text).stderr.startswith(note)
     assert "--whole" not in run("predict", "model", "-", stdin=text + "some red words\n" * 4).stderr
 
 
 def test_what_seems_to_be_json_is_noted():
     result = run("predict", "model", "-", stdin='{\n "text": "red"\n}\n')
-    assert result.stderr.startswith("-: taking the lines as texts; --corpus-format jsonl reads objects, one a line\n")
+    assert result.stderr.startswith(
+        "Note: -: taking the lines as texts; --corpus-format jsonl reads objects, one a line\n"
+    )
     assert len(result.stdout.splitlines()) == 3
 
 
@@ -185,10 +187,10 @@ def test_no_documents_get_no_answers(workdir):
 
 def test_documents_without_known_words_are_counted():
     result = run("predict", "model", "new.jsonl")
-    assert result.stderr == "new.jsonl: 1 document has no word that the model knows\n"
+    assert result.stderr == "Note: new.jsonl: 1 document has no word that the model knows\n"
     for name in ("scores", "csv"):
         result = run("predict", "model", "-", "--format", name, stdin="unknown\n\nred\n")
-        assert result.stderr == "-: 2 documents have no word that the model knows\n"
+        assert result.stderr == "Note: -: 2 documents have no word that the model knows\n"
     assert run("predict", "model", "-", stdin="red\n").stderr == ""
 
 

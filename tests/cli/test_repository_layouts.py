@@ -139,11 +139,11 @@ def test_names_beside_rows():
 
 def test_pairs_of_points_and_labels_are_left_out():
     write(a__scores=SCORES, test__txt=TRUTH, filter_labels_test__txt="0 0\n2 1\n1 0\n")
-    note = "filter_labels_test.txt is not used; --filter-labels FILE leaves out such pairs of a point and a label"
+    note = "Note: filter_labels_test.txt is not used; --filter-labels FILE leaves out such pairs of a point and a label"
     assert note in ok("evaluate", "a.scores", "test.txt", "-k", "1").stderr.splitlines()
     result = ok("evaluate", "a.scores", "test.txt", "-k", "2", "--filter-labels", "filter_labels_test.txt", "--auc")
     assert note not in result.stderr
-    left_out = "filter_labels_test.txt: left out 2 scores and 1 true label"
+    left_out = "Note: filter_labels_test.txt: left out 2 scores and 1 true label"
     assert left_out in result.stderr.splitlines()
     # As if the files had neither.
     write(b__scores="3 2\n1:0.5\n1:0.8\n\n", truth__txt="3 1 2\n1\n1\n \n")

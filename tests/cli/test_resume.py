@@ -41,7 +41,7 @@ def test_the_same_command_resumes_to_the_same_model(interrupt):
     assert message == ("interrupted; stopped after 7 of 15 steps of training; run the same command again to resume")
     assert not ModelFolder.exists("model")
     result = run("train", "data", "model", *SMALL)
-    assert "model: resuming after 7 of 15 steps of training\nmodel: trained in " in result.stderr
+    assert "model: resuming after 7 of 15 steps of training\nNote: model: trained in " in result.stderr
     assert arrays("model") == arrays("whole")
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
 
@@ -90,8 +90,8 @@ def test_another_number_of_threads_is_noted(interrupt, monkeypatch):
     # Standard input has the same points.
     monkeypatch.setattr("xmlgp.api.interrupted.core_count", lambda: 7)
     notes = run("train", "-", "model", *SMALL, stdin=Path("data/train.txt").read_bytes()).stderr.splitlines()
-    assert "model: resuming after 7 of 15 steps of training" in notes
-    counts = f"model: the checkpoint used {core_count()} threads, this run uses 7"
+    assert "Note: model: resuming after 7 of 15 steps of training" in notes
+    counts = f"Note: model: the checkpoint used {core_count()} threads, this run uses 7"
     assert f"{counts}; results may differ in the last digits, but not with --threads {core_count()}" in notes
 
 

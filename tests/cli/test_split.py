@@ -49,7 +49,7 @@ def split(*arguments):
     result = run("split", *arguments)
     assert result.exit_code == 0, result.output
     note, following = result.stderr.splitlines()[-2:]
-    assert following.startswith("next, `xmlgp train ")
+    assert following.startswith("Note: next, `xmlgp train ")
     return result.stdout.splitlines(), note
 
 
@@ -57,7 +57,7 @@ def split(*arguments):
 def test_lines_are_copied_as_they_are(name):
     before, records, encoding = LINES[name]
     Path(name).write_bytes((before + "".join(records)).encode(encoding or "utf-8"))
-    is_test = choose_test_points([None] * 30, 6, seed=1)
+    is_test = choose_test_points([0] * 30, 6, seed=1)
     files, note = split(name, "out", "--test", "0.2", "--seed", 1, *(["--encoding", encoding] if encoding else []))
     assert "6 (20.0 %) for testing" in note
     assert files[:2] == [f"out/{part}{Path(name).suffix}" for part in ("train", "test")]
@@ -146,7 +146,7 @@ def test_columns_are_typed_once():
         "text": ["body"], "labels": ["tags"], "separator": "|", "encoding": "gb18030", "group": "author"
     }  # fmt: skip
     # The next command works as it is printed.
-    assert result.stderr.splitlines()[-1] == "next, `xmlgp train out MODEL`"
+    assert result.stderr.splitlines()[-1] == "Note: next, `xmlgp train out MODEL`"
     assert run("train", "out", "MODEL", *SMALL).exit_code == 0
     assert run("evaluate", "MODEL", "out").exit_code == 0
     answers = run("predict", "MODEL", "out").stdout
@@ -212,7 +212,7 @@ def test_documents_without_labels_are_counted():
     )
     Path("texts.csv").write_text("text,labels\n" + "one,a;b\ntwo,\nthree,b\n" * 20)
     result = run("split", "texts.csv", "out", "--in-order")
-    assert f"texts.csv: 20 documents have {counted}" in result.stderr.splitlines()
+    assert f"Note: texts.csv: 20 documents have {counted}" in result.stderr.splitlines()
     assert f"; 15 documents have {counted}" in run("train", "out", "model", *SMALL).stderr
 
 

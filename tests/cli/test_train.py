@@ -37,7 +37,7 @@ def changed(settings, **changes):
 def test_the_command_gives_the_model_of_the_library():
     result = run("train", "-", "models/a", *SMALL, stdin=Path("data/train.txt").read_bytes())
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith("models/a: trained in ")
+    assert result.stderr.startswith("Note: models/a: trained in ")
     folder = ModelFolder("models/a")
     assert folder.settings == changed(DEFAULT, factors=3, epochs=2, batch_size=16)
     expected = xmlgp.train(small_dataset(), "b", settings=folder.settings).folder
@@ -101,11 +101,11 @@ def test_options_without_effect_are_reported(workdir):
     options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--burn-in", "0", "--batch-size", "9"]
     message = run("train", "data", "model", *options).stderr.splitlines()
     assert message[:-2] == [
-        "model: batch_size has no effect with inference=em-cg",
-        "model: burn_in has no effect with inference=em-cg",
-        "model: there are only 7 labels, so 7 topics are used",
+        "Note: model: batch_size has no effect with inference=em-cg",
+        "Note: model: burn_in has no effect with inference=em-cg",
+        "Note: model: there are only 7 labels, so 7 topics are used",
     ]
-    assert message[-2].startswith("model: trained in ")
+    assert message[-2].startswith("Note: model: trained in ")
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
@@ -114,9 +114,10 @@ def test_a_bound_below_that_of_a_constant_prediction_is_reported():
     options = ["-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
     result = run("train", "one.txt", "model", "--model", "gpc", *options, "--inference", "svi-adadelta")
     message, advice, _ = result.stderr.splitlines()
-    assert message.startswith("model: trained in ")
+    assert message.startswith("Note: model: trained in ")
     assert advice == (
-        "model: the bound is lower than that of a constant prediction; try another inference, or another learning_rate"
+        "Note: model: the bound is lower than that of a constant prediction; try another inference, or another "
+        "learning_rate"
     )
 
 
@@ -147,7 +148,7 @@ def test_divergence_is_one_line_without_warnings():
         line,
     )
     note, _ = run("train", "data", "other", *options).stderr.splitlines()
-    assert note == "other: stopped after 1 of 5 steps of training; run the same command again to resume"
+    assert note == "Note: other: stopped after 1 of 5 steps of training; run the same command again to resume"
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def one_label(workdir):
         dump_svmlight_file(dataset.features.sparse, 2 * dataset.labels.toarray()[:, 0] - 1, name, zero_based=False)
 
 
-OF_FORMAT = "model: the model is gpc, the default for data of this format"
+OF_FORMAT = "Note: model: the model is gpc, the default for data of this format"
 
 
 @pytest.mark.usefixtures("one_label")

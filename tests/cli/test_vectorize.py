@@ -35,9 +35,9 @@ def test_a_corpus_becomes_a_data_set(workdir, name):
     assert result.stdout.splitlines() == [f"out/{file}" for file in FILES]
     assert sorted(file.name for file in (workdir / "out").iterdir()) == sorted(FILES)
     assert result.stderr.splitlines() == [
-        f"{name}: 4 documents, 5 features, 2 labels; 1 document has no labels and will train as having none; "
+        f"Note: {name}: 4 documents, 5 features, 2 labels; 1 document has no labels and will train as having none; "
         "docs/other-tools.md leaves out those whose labels are not known yet; 1 document has no words",
-        "test corpus: 2 documents; 2 labels left out because no training document has them",
+        "Note: test corpus: 2 documents; 2 labels left out because no training document has them",
     ]
     assert (workdir / "out/features.txt").read_text() == "cat\ndog\nsat\nthe\n機械学習\n"
     assert (workdir / "out/labels.txt").read_text() == "animals\npets\n"

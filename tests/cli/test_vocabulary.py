@@ -54,7 +54,7 @@ def answers(*options):
 def test_answers_have_uri_and_label():
     plain = trained() and answers()
     notes = trained("--vocabulary", "words.nt")
-    assert "words.nt: preferred labels of 4 of 5 labels, in 'en'" in notes
+    assert "Note: words.nt: preferred labels of 4 of 5 labels, in 'en'" in notes
     labels = dict(zip(URIS.values(), URIS, strict=True)) | {"http://ex.org/4": "http://ex.org/4"}
     for before, after in zip(plain, answers(), strict=True):
         expected = [{"uri": found["label"], **found, "label": labels[found["label"]]} for found in before]
@@ -70,7 +70,7 @@ def test_learn_names_old_and_new_labels(workdir):
     trained()
     before = ModelFolder("model")
     result = run("learn", "model", "--vocabulary", "words.nt", "--vocabulary-language", "fi")
-    assert result.stderr == "words.nt: preferred labels of 4 of 5 labels, in 'fi'\n"
+    assert result.stderr == "Note: words.nt: preferred labels of 4 of 5 labels, in 'fi'\n"
     renamed = ModelFolder("model")
     finnish = renamed.names.preferred
     assert finnish[:4] == [label.upper() for label in list(URIS)[:4]]

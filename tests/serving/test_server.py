@@ -51,7 +51,7 @@ def server(path, tmp_path_factory):
     try:
         yield server
         assert server.end() == 0
-        assert server.lines[-1] == "stopped"
+        assert server.lines[-1] == "Note: stopped"
         assert not any("Traceback" in line for line in server.lines)
     finally:
         server.kill()

@@ -161,10 +161,10 @@ def quiet_option(command: Function) -> Function:
 
 
 def show_note(text: str) -> None:
-    """Print a note on standard error, in which the names of arguments become those of options."""
+    """Print a note or a warning on standard error, in which the names of arguments become those of options."""
     # If standard error is a log on a full disk, the note is lost, but the command goes on.
     with contextlib.suppress(OSError), between_bars():
-        click.echo(with_options(text), err=True)
+        click.echo(with_options(text if text.startswith("Warning: ") else f"Note: {text}"), err=True)
 
 
 def _seconds(context: click.Context, option: click.Parameter, minutes: float) -> float:
