@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import Cell, CellData
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.metrics.binary import binary_statistics
@@ -139,7 +139,7 @@ class GPCCell(Cell[GPCSettings]):
 class TrainingProblem(NamedTuple):
     """The arguments of an inference method of GPC: points, whether each is positive, Z, M×D, and settings."""
 
-    coordinates: Inputs | Selected
+    coordinates: Inputs
     positive: NDArray[np.bool_]
     inducing: NDArray[np.floating]
     settings: GPCSettings
@@ -190,11 +190,7 @@ class FullBatch:
     """
 
     def __init__(
-        self,
-        coordinates: Inputs | Selected,
-        positive: NDArray[np.bool_],
-        inducing: NDArray[np.floating],
-        settings: GPCSettings,
+        self, coordinates: Inputs, positive: NDArray[np.bool_], inducing: NDArray[np.floating], settings: GPCSettings
     ) -> None:
         self._bound, start = uncollapsed_bound(inducing, settings.nodes)
         self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
@@ -254,7 +250,7 @@ class FullBatch:
 
 
 def quadrature_bound(
-    parameters: Mapping[str, NDArray[Any]], coordinates: Inputs | Selected, positive: NDArray[np.bool_], nodes: int
+    parameters: Mapping[str, NDArray[Any]], coordinates: Inputs, positive: NDArray[np.bool_], nodes: int
 ) -> float:
     """Return the bound with the expectations by quadrature, Σ_i E_q[log p(y_i | f_i)] − KL(q(u) ‖ p(u)).
 

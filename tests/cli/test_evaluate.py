@@ -325,13 +325,6 @@ def test_scores_that_do_not_fit_are_refused(tmp_path, arguments, sentence):
     assert said(run(*arguments.split(), "-q")).startswith(sentence)
 
 
-def test_pairs_of_a_point_and_a_label_are_left_out(tmp_path):
-    (tmp_path / "filter.txt").write_text("0 0\n1 3\n")
-    result = run("a.scores", "test.txt", "-k", "1", "--filter-labels", "filter.txt")
-    assert result.stdout.splitlines()[1] == "P     0.00 [0.00, 97.50]" or result.stdout.split()[2] == "0.00"
-    assert result.stderr.splitlines()[0] == "Note: filter.txt: left out 1 score and 1 true label"
-
-
 def test_two_methods_are_compared_on_the_same_points(tmp_path):
     random = np.random.default_rng(0)
     true = random.integers(0, 4, 200)

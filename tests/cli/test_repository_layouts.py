@@ -123,13 +123,6 @@ def test_names_beside_rows():
         ok("evaluate", name, "train.txt", "--train", ".").stdout for name in ("a.jsonl", "b.scores")
     )
     assert by_name == by_number
-    # Pairs of points and labels are those of the data, also where labels have names.
-    rows, columns = dataset.labels.nonzero()
-    write(pairs__txt="".join(f"{row} {column}\n" for row, column in zip(rows[:40], columns[:40], strict=True)))
-    left_out = [
-        ok("evaluate", name, "train.txt", "--filter-labels", "pairs.txt").stdout for name in ("a.jsonl", "b.scores")
-    ]
-    assert left_out[0] == left_out[1] != by_name
     write(labels__txt=names + "one more\n")
     noted = ok("train", ".", "other", *SMALL).stderr
     assert (
@@ -137,39 +130,10 @@ def test_names_beside_rows():
     )
 
 
-def test_pairs_of_points_and_labels_are_left_out():
+def test_a_note_names_a_file_of_pairs_that_measures_should_leave_out():
     write(a__scores=SCORES, test__txt=TRUTH, filter_labels_test__txt="0 0\n2 1\n1 0\n")
-    note = "Note: filter_labels_test.txt is not used; --filter-labels FILE leaves out such pairs of a point and a label"
+    note = "Note: filter_labels_test.txt is not used; docs/evaluation.md leaves out such pairs of a point and a label"
     assert note in ok("evaluate", "a.scores", "test.txt", "-k", "1").stderr.splitlines()
-    result = ok("evaluate", "a.scores", "test.txt", "-k", "2", "--filter-labels", "filter_labels_test.txt", "--auc")
-    assert note not in result.stderr
-    left_out = "Note: filter_labels_test.txt: left out 2 scores and 1 true label"
-    assert left_out in result.stderr.splitlines()
-    # As if the files had neither.
-    write(b__scores="3 2\n1:0.5\n1:0.8\n\n", truth__txt="3 1 2\n1\n1\n \n")
-    assert result.stdout == ok("evaluate", "b.scores", "truth.txt", "-k", "2", "--auc").stdout
-    assigned = ok("evaluate", "a.scores", "test.txt", "--assigned", "--filter-labels", "filter_labels_test.txt")
-    assert assigned.stdout == ok("evaluate", "b.scores", "truth.txt", "--assigned").stdout
-    for content, reason in (
-        ("3 1\n", "point 3 is not below 3, the number of points"),
-        ("0:1\n", "this is not a list of pairs of a point and a label"),
-    ):
-        write(filter_labels_test__txt=content)
-        result = run("evaluate", "a.scores", "test.txt", "--filter-labels", "filter_labels_test.txt")
-        assert said(result).startswith(f"filter_labels_test.txt: {reason}")
-
-
-def test_pairs_of_a_corpus_whose_labels_are_numbers():
-    lines = [{"title": "a b", "target_ind": [0, 7]}, {"title": "b", "target_ind": [7]}]
-    write(
-        tst__json="".join(json.dumps(line) + "\n" for line in lines),
-        a__jsonl='{"labels": [{"label": "0", "score": 2}, {"label": "7", "score": 1}]}\n{"labels": []}\n',
-        pairs__txt="0 0\n",
-    )
-    of_corpus = ("--text-column", "title", "--label-column", "target_ind", "--filter-labels", "pairs.txt", "-k", "1")
-    result = ok("evaluate", "a.jsonl", "tst.json", *of_corpus, "--json")
-    assert "pairs.txt: left out 1 score and 1 true label" in result.stderr
-    assert json.loads(result.stdout)["P@1"] == 50
 
 
 def test_true_labels_beyond_those_of_scores_count_as_missed():

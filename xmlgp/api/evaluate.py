@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from xmlgp.api.source import Labels, Source, is_path, title_of
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.files import locate
-from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.metrics.auc import auc_statistics
 from xmlgp.metrics.binary import binary_statistics
@@ -104,7 +104,6 @@ def evaluate(
     ks: Sequence[int] = (1, 3, 5),
     propensity: tuple[float, float] | None = None,
     measures: Collection[str] = (),
-    filter_labels: FilePath | None = None,
     reporter: Reporter = QUIET,
 ) -> Evaluation:
     """Compare scores with the true labels.
@@ -129,8 +128,6 @@ def evaluate(
         Further ones: "auc", the area under the ROC curve; "calibration", log loss and calibration error, which need
         probabilities; "macro", recall, coverage and macro measures, see `xmlgp.metrics.macro`. With "assigned", all
         labels in `scores` are assigned, also if the scores do not say so: precision, recall and F1.
-    filter_labels : path, optional
-        Lines `point label` of numbers from 0: these pairs count neither as scores nor as true labels.
     reporter : Reporter
         As for `train`.
 
@@ -139,7 +136,7 @@ def evaluate(
     SettingsError
         If the points or the labels are others, or a measure is undefined.
     """
-    (evaluation,) = _evaluations([scores], labels, train, _Options(ks, propensity, measures), filter_labels, reporter)
+    (evaluation,) = _evaluations([scores], labels, train, _Options(ks, propensity, measures), reporter)
     return evaluation
 
 
@@ -152,7 +149,6 @@ def compare(
     ks: Sequence[int] = (1, 3, 5),
     propensity: tuple[float, float] | None = None,
     measures: Collection[str] = (),
-    filter_labels: FilePath | None = None,
     reporter: Reporter = QUIET,
 ) -> Comparison:
     """Compare the scores of two methods with the same true labels.
@@ -165,7 +161,7 @@ def compare(
     ----------
     a, b : path, matrix N×K, Scores, Predictions or list
         The scores of each method, as for `evaluate`: either both rank labels, or both assign them.
-    labels, train, ks, propensity, measures, filter_labels, reporter
+    labels, train, ks, propensity, measures, reporter
         As for `evaluate`.
 
     Raises
@@ -175,7 +171,7 @@ def compare(
     """
     # Both methods have some notes in common.
     reporter = reporter._replace(note=functools.cache(reporter.note))
-    first, second = _evaluations([a, b], labels, train, _Options(ks, propensity, measures), filter_labels, reporter)
+    first, second = _evaluations([a, b], labels, train, _Options(ks, propensity, measures), reporter)
     if first.kind != second.kind:
         names = f"{title_of(a, 'A')} and {title_of(b, 'B')}"
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
@@ -210,12 +206,7 @@ class _Options(NamedTuple):
 
 
 def _evaluations(
-    predictions: Sequence[Any],
-    labels: Any,
-    train: Any,
-    options: _Options,
-    filter_labels: FilePath | None,
-    reporter: Reporter,
+    predictions: Sequence[Any], labels: Any, train: Any, options: _Options, reporter: Reporter
 ) -> list[Evaluation]:
     """Return the measures of each of several scores of the same points."""
     unknown = set(options.measures).difference(MEASURES)
@@ -228,12 +219,12 @@ def _evaluations(
     if train is None and options.propensity:
         raise UsageError("A propensity model needs training points.")
     facts = training_facts(train, source, reporter)
-    if filter_labels is None and is_path(source.data):
-        for file in pairs_beside(locate(source.data, "test")):
-            reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
-    needs_all = filter_labels is not None or {"auc", "calibration", "assigned"}.intersection(options.measures)
+    if is_path(source.data):
+        for file in Path(locate(source.data, "test")).parent.glob("filter_labels_test*"):
+            reporter.note(f"{file} is not used; docs/evaluation.md leaves out such pairs of a point and a label")
+    needs_all = {"auc", "calibration", "assigned"}.intersection(options.measures)
     most = MOST_LABELS if needs_all else options.ks[-1]
-    found = matched(predictions, source, facts, filter_labels, most, reporter)
+    found = matched(predictions, source, facts, most, reporter)
     return [_measured(matching, facts, options, reporter.note) for matching in found]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,17 +12,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from xmlgp.api.memory import as_array, as_matrix, columns_of
-from xmlgp.api.points import FilePath, LabelledPoints, is_matrix
+from xmlgp.api.points import LabelledPoints, is_matrix
 from xmlgp.api.predict import Predictions, named_scores
 from xmlgp.api.source import Source, is_path, title_of
 from xmlgp.api.trained_model import TrainedModel, load
 from xmlgp.api.true_labels import is_table_of_numbers, true_labels
 from xmlgp.data.dataset import as_csr, widen
 from xmlgp.data.files import open_input
-from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.matrix_files import listed_entries, read_matrix
-from xmlgp.metrics.ranking import are_true
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_reader import NamedScores, read_label_records, read_label_table, scores_of_records
 from xmlgp.prediction.label_writer import format_of
@@ -39,9 +36,6 @@ __all__ = ["Matched", "TrainingFacts", "matched", "training_facts"]
 
 Note = Callable[[str], object]
 
-#: The name of a label that is a number.
-NUMBER = re.compile("0|[1-9][0-9]{0,17}")
-
 
 class TrainingFacts(NamedTuple):
     """Facts of training points or of a model: the names of the K labels, N, D and K, and the points of each label."""
@@ -54,29 +48,13 @@ class TrainingFacts(NamedTuple):
 class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels; messages call the scores `name`.
 
-    `counts` are the training points of the K labels, or None. `columns` maps the numbers of labels in the data to those
-    here, if these are others.
+    `counts` are the training points of the K labels, or None.
     """
 
     name: str
     scores: Scores
     labels: csr_array
     counts: NDArray[Any] | None
-    columns: Mapping[int, int] | None
-
-    def without(self, pairs: NDArray[np.integer], file: str, note: Note) -> Matched:
-        """Return the same without some pairs of a point and a label of the data, neither as scores nor as true ones."""
-        points, columns = pairs.T
-        if self.columns is not None:
-            columns = np.array([self.columns.get(label, -1) for label in columns.tolist()], np.int64)
-        within = (columns >= 0) & (columns < self.scores.K)
-        mark = np.ones(np.count_nonzero(within), bool)
-        excluded = csr_array((mark, (points[within], columns[within])), shape=self.labels.shape)
-        listed = are_true(self.scores.matrix, excluded)
-        labels = csr_array(self.labels > excluded)
-        left_out = counted(self.labels.nnz - labels.nnz, "true label")
-        note(f"{file}: left out {counted(int(listed.sum()), 'score')} and {left_out}")
-        return self._replace(scores=self.scores.where(~listed), labels=labels)
 
 
 def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFacts:
@@ -95,17 +73,12 @@ def training_facts(train: Any, test: Source, reporter: Reporter) -> TrainingFact
 
 
 def matched(
-    predictions: Sequence[Any],
-    test: Source,
-    facts: TrainingFacts,
-    filter_labels: FilePath | None,
-    most: int,
-    reporter: Reporter,
+    predictions: Sequence[Any], test: Source, facts: TrainingFacts, most: int, reporter: Reporter
 ) -> list[Matched]:
     """Return each of several scores, see `evaluate`, with the true labels of a source, which are read once.
 
-    Of a dense table, only the `most` highest scores of each point are kept, and those equal to them. The pairs of a
-    point and a label in the file `filter_labels` are left out. SettingsError if the points or the labels are others.
+    Of a dense table, only the `most` highest scores of each point are kept, and those equal to them. SettingsError if
+    the points or the labels are others.
     """
     listed = [_named_scores(scores, most, reporter) for scores in predictions]
     columns = facts.names.vectorizer.columns if facts.names.vectorizer else None
@@ -124,9 +97,6 @@ def matched(
             scores = scores._replace(names=None) if by_column else scores
         matching = _match(name, scores, data, own, facts)
         _note_missing(matching, data, facts, reporter.note)
-        if filter_labels is not None:
-            pairs = read_pairs(filter_labels, true.labels.shape[0])
-            matching = matching.without(pairs, str(filter_labels), reporter.note)
         found.append(matching)
     return found
 
@@ -232,7 +202,6 @@ def _match(name: str, listed: NamedScores, data: str, true: LabelledPoints, fact
     """Return scores and true labels of the same points with the same numbers of labels."""
     scores = listed.scores
     labels = true.labels
-    columns: Mapping[int, int] | None = None
     if listed.names is None and true.names is None:
         K = _label_count(name, scores, data, true, facts)
     else:
@@ -241,12 +210,8 @@ def _match(name: str, listed: NamedScores, data: str, true: LabelledPoints, fact
         scores = replace(scores, labels=of_listed[scores.labels])
         labels = as_csr(None, of_true[labels.indices], labels.indptr, K)
         labels.sum_duplicates()
-        columns = dict(enumerate(of_true.tolist()))
-        if true.ids is not None:
-            # The labels of documents have no numbers other than their names.
-            columns = {int(label): column for column, label in enumerate(names) if NUMBER.fullmatch(label)}
     counts = None if facts.counts is None else np.pad(facts.counts, (0, K - len(facts.counts)))
-    return Matched(name, replace(scores, K=K), csr_array(widen(labels, K)), counts, columns)
+    return Matched(name, replace(scores, K=K), csr_array(widen(labels, K)), counts)
 
 
 def _label_count(name: str, scores: Scores, data: str, true: LabelledPoints, facts: TrainingFacts) -> int:

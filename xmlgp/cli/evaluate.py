@@ -57,12 +57,6 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--macro", is_flag=True, help="Also print recall, coverage, and macro precision, recall and F1, each @k.")
 @rare_option("--assigned", is_flag=True, help="Take the labels in SCORES as assigned, even if ranked.")
-@rare_option(
-    "--filter-labels",
-    type=INPUT,
-    metavar="FILE",
-    help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
 @dense_option
 @reading_options
@@ -107,7 +101,7 @@ def evaluate(scores: tuple[str, ...], data: str, as_json: bool, **options: Optio
     Two methods are measured on the same resampled points: what both find hard does not count, so differences are more
     certain than the measures themselves. p is the probability that chance makes a difference as large.
     """
-    check_standard_input(*scores, data, options["train"], options["filter_labels"])
+    check_standard_input(*scores, data, options["train"])
     if len(scores) > 2:
         raise click.UsageError("Give the scores of one or two methods, then the data.")
     source = source_of(data, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,7 +13,7 @@ from xmlgp.data.dataset import Features
 from xmlgp.features.weighting import row_chunks
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["DENSE_LIMIT", "Inputs", "Points", "Selected", "are_dense"]
+__all__ = ["DENSE_LIMIT", "Inputs", "Points", "are_dense"]
 
 #: Numbers of rows, or a slice of them.
 Rows: TypeAlias = "slice | NDArray[np.int64]"
@@ -71,24 +72,27 @@ class Inputs:
         center: NDArray[np.float64] | None = None,
     ) -> None:
         self._features = features
+        #: The rows of the features that are the points, if they are not all.
+        self._selected: NDArray[np.int64] | None = None
         self._weigh = weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
         self.feature_count = features.D
         self.dimension = features.D if basis is None else len(basis)
         self.dtype = np.dtype(dtype)
-        N = len(self)
         self._center = center
         self._dense = basis is not None or center is not None or (not sparse and are_dense(features))
         # Sparse coordinates share the indices of the features.
-        size = N * self.dimension if self._dense else features.sparse.nnz
+        size = features.N * self.dimension if self._dense else features.sparse.nnz
         self._kept = self._all() if size * self.dtype.itemsize <= dense_limit else None
 
     def __len__(self) -> int:
-        return self._features.N
+        return self._features.N if self._selected is None else len(self._selected)
 
-    def select(self, rows: NDArray[np.int64]) -> Selected:
-        """Return some of the points (`Selected`), without a copy."""
-        return Selected(self, rows)
+    def select(self, rows: NDArray[np.int64]) -> Inputs:
+        """Return some of the points, which share the coordinates of all."""
+        selected = copy.copy(self)
+        selected._selected = rows
+        return selected
 
     @property
     def row_bytes(self) -> int:
@@ -97,69 +101,51 @@ class Inputs:
         if self._dense:
             return stored
         itemsize = int(self.dtype.itemsize + self._features.sparse.indices.itemsize)
-        return max(1, int(self._features.sparse.nnz) * itemsize // max(1, len(self)))
+        return max(1, int(self._features.sparse.nnz) * itemsize // max(1, self._features.N))
 
     def rows(self, rows: Rows) -> Points:
         """Return some of the points, in the order of their rows."""
+        rows = self._rows_of_all(rows)
         return self._kept.rows(rows) if self._kept else self._compute(self._features[rows])
 
     def weighted(self, rows: Rows) -> Features:
-        """Return the weighted features, B×D, of some rows in their order; of slice(None), no copy."""
+        """Return the weighted features, B×D, of some rows in their order; of slice(None) of all points, no copy."""
+        rows = self._rows_of_all(rows)
         weighted = self._kept.coordinates if self._kept else None
-        features = weighted if isinstance(weighted, Features) else self._features
-        if not (isinstance(rows, slice) and rows == slice(None)):
-            features = features[rows]
         if isinstance(weighted, Features):
-            return features
-        typed: Features = self._weigh(features).astype(self.dtype)
+            return weighted[rows]
+        typed: Features = self._weigh(self._features[rows]).astype(self.dtype)
         return typed
+
+    def _rows_of_all(self, rows: Rows) -> Rows:
+        """Return rows of the points as rows of the features."""
+        return rows if self._selected is None else self._selected[rows]
 
     def _all(self) -> Points:
         if not self._dense:
             return self._compute(self._features)
-        values = np.empty((len(self), self.dimension), self.dtype)
-        residual = np.empty(len(self), self.dtype)
+        values = np.empty((self._features.N, self.dimension), self.dtype)
+        residual = np.empty(self._features.N, self.dtype)
         for rows in row_chunks(self._features.sparse, CHUNK):
             _, residual[rows] = self._compute(self._features[rows], out=values[rows])
         return Points(values, residual)
 
     def _compute(self, features: Features, out: NDArray[Any] | None = None) -> Points:
-        if self._center is not None:
-            return self._centered(features, out)
-        features = self._weigh(features).astype(self.dtype)
+        features = self._weigh(features).astype(self.dtype if self._center is None else np.float64)
         if self._basis_transposed is None:
-            values = features.sparse.toarray(out=out) if self._dense else features
-            return Points(values, np.zeros(features.N, self.dtype))
+            residual = np.zeros(features.N, self.dtype)
+            if not self._dense:
+                return Points(features, residual)
+            dense = features.sparse.toarray()
+            if self._center is not None:
+                dense -= self._center
+            if out is None:
+                return Points(dense.astype(self.dtype, copy=False), residual)
+            out[:] = dense
+            return Points(out, residual)
         X = features.sparse
         values = sparse.product(X, self._basis_transposed, out)
         norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         # Rounding can make the residual of a point inside the subspace negative.
         residual = np.maximum(norms - np.einsum("nr,nr->n", values, values), 0)
         return Points(values, residual.astype(self.dtype))
-
-    def _centered(self, features: Features, out: NDArray[Any] | None) -> Points:
-        values = np.empty((features.N, features.D), self.dtype) if out is None else out
-        for rows in row_chunks(features.sparse, CHUNK):
-            values[rows] = self._weigh(features[rows]).astype(np.float64).sparse.toarray() - self._center
-        return Points(values, np.zeros(features.N, self.dtype))
-
-
-class Selected:
-    """Some points of `Inputs`, by their rows (ndarray of int), with the same methods."""
-
-    def __init__(self, inputs: Inputs, chosen: NDArray[np.int64]) -> None:
-        self._inputs = inputs
-        self._chosen = chosen
-        self.dtype = inputs.dtype
-        self.feature_count = inputs.feature_count
-
-    def __len__(self) -> int:
-        return len(self._chosen)
-
-    def rows(self, rows: Rows) -> Points:
-        """Return some of the points, in the order of their rows."""
-        return self._inputs.rows(self._chosen[rows])
-
-    def weighted(self, rows: Rows) -> Features:
-        """Return the weighted features of some rows in their order."""
-        return self._inputs.weighted(self._chosen[rows])

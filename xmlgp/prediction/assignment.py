@@ -75,31 +75,26 @@ def assign(
     most = min(rule.limit or predictor.label_count, predictor.label_count)
     k = most
     if rule.expected_f1:
-        # F1 depends on all labels; the deviations of all would take far longer.
+        # F1 depends on all labels.
         k, output = predictor.label_count, "probability"
     elif rule.threshold is not None:
         k = min(most, LISTED)
-    deviates_later = with_std and rule.expected_f1
     # A chunk stays in memory while other lists are made of its points.
-    share = memory if k == most and not deviates_later else max(1, memory // 2)
+    share = memory if k >= most else max(1, memory // 2)
     done = 0
-    for ranked in predictor.top(features, k, output, with_std and not rule.expected_f1, share):
+    for ranked in predictor.top(features, k, output, with_std, share):
         ranked.check_finite(done)
-        chunk = features[done : done + ranked.N]
-        done += ranked.N
         sizes = rule.sizes(ranked)
-        if deviates_later:
-            lists = predictor.top(chunk, max(1, int(sizes.max())), output, True, share)
-            yield Scores.stack(list(lists)).first(sizes)
-        elif k < most and (sizes == k).any():
+        if k < most and (sizes == k).any():
             # More labels than are listed may be above the threshold.
-            first = done - ranked.N
-            for longer in predictor.top(chunk, most, output, with_std, share):
+            first = done
+            for longer in predictor.top(features[done : done + ranked.N], most, output, with_std, share):
                 longer.check_finite(first)
                 first += longer.N
                 yield longer.first(rule.sizes(longer))
         else:
             yield ranked.first(sizes)
+        done += ranked.N
 
 
 def highest_expected_f1(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.gp.bound import Batch
 from xmlgp.gp.likelihood import AllPairs, Likelihood, SampledPairs, SharedLabels
 from xmlgp.gp.weight_space import log_absent
@@ -105,7 +105,7 @@ class LabelSampler:
 
 
 def make_batch(
-    inputs: Inputs | Selected,
+    inputs: Inputs,
     labels: csr_array,
     rows: NDArray[np.int64],
     choose_pairs: Callable[[csr_array], Likelihood] = AllPairs,

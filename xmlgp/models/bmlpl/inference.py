@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.models.bmlpl import least_squares, parameters
 from xmlgp.models.bmlpl.activations import ActivationSums, expected_activations, prior_mean
 from xmlgp.models.bmlpl.counts import Counts, Positives, expected_counts
@@ -64,7 +64,7 @@ def infer_activations(
 class Problem(NamedTuple):
     """What a method is trained on: the `Inputs` of points, and Y, N×K."""
 
-    coordinates: Inputs | Selected
+    coordinates: Inputs
     labels: csr_array
     settings: BMLPLSettings
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.bmlpl.counts import reveal_labels
 from xmlgp.models.bmlpl.inference import Problem
@@ -42,7 +42,7 @@ def train(
 
 
 def run_inference(
-    coordinates: Inputs | Selected,
+    coordinates: Inputs,
     labels: csr_array,
     settings: BMLPLSettings,
     progress: Progress = silent,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.kernels import PointsTape
@@ -95,9 +95,7 @@ class CollapsedBound:
     zero.
     """
 
-    def __init__(
-        self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], expectations: JaakkolaJordan | Taylor
-    ) -> None:
+    def __init__(self, coordinates: Inputs, positive: NDArray[np.bool_], expectations: JaakkolaJordan | Taylor) -> None:
         self._coordinates = coordinates
         self._positive = positive.astype(np.float64)
         self._expectations = expectations
@@ -132,7 +130,7 @@ class CollapsedBound:
 class BlockCovariances:
     """The covariances of the training points and the inducing inputs in blocks of points, with K_Z = L Lᵀ, and L⁻¹."""
 
-    def __init__(self, parameters: Mapping[str, NDArray[np.float64]], coordinates: Inputs | Selected) -> None:
+    def __init__(self, parameters: Mapping[str, NDArray[np.float64]], coordinates: Inputs) -> None:
         self._coordinates = coordinates
         K_Z, self._inducing_tape = KERNEL.forward_inducing(parameters)
         self.inverse_lower = inverse_lower(factorise(add_jitter(K_Z), "K_Z").factor)

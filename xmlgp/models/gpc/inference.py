@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
 
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.kernels import NOISE_VARIANCE
 from xmlgp.models.gpc import model
@@ -80,7 +80,7 @@ class JJ(Inference):
     ascends_tangent_points = False
 
     def __init__(
-        self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
+        self, coordinates: Inputs, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
     ) -> None:
         self._fixed = model.initial_parameters(inducing)
         self._names = model.KERNEL.parameter_names()
@@ -270,7 +270,7 @@ class SVIAdaDelta(Inference):
     advice_at_start = "check the scale of the features"
 
     def __init__(
-        self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
+        self, coordinates: Inputs, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
     ) -> None:
         self._bound, self._all_parameters = model.uncollapsed_bound(inducing, settings.nodes)
         fixed = self._bound.fixed

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.gpc.inference import TOLERANCE
 from xmlgp.models.gpc.settings import GPCSettings
@@ -46,7 +46,7 @@ def train(
 
 
 def run_inference(
-    coordinates: Inputs | Selected,
+    coordinates: Inputs,
     labels: csr_array,
     inducing: ArrayLike,
     settings: GPCSettings,

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
@@ -99,15 +99,11 @@ class MLGPFMethod(Protocol):
     def pairs(self, labels: csr_array) -> PairSampler:
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
 
-    def bound(self, coordinates: Inputs | Selected) -> Bound:
+    def bound(self, coordinates: Inputs) -> Bound:
         """Return the bound for minibatches of some points."""
 
     def initial(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        inducing: NDArray[np.floating] | None,
-        random: np.random.Generator,
+        self, coordinates: Inputs, labels: csr_array, inducing: NDArray[np.floating] | None, random: np.random.Generator
     ) -> Parameters:
         """Return initial parameters by name, given the points to train on and the initial A or Z."""
 
@@ -155,16 +151,12 @@ class InducingMethod(MLGPFMethod):
             return lambda positives, random: AllPairs(positives)
         return functools.partial(sample_negatives, count=count)
 
-    def bound(self, coordinates: Inputs | Selected) -> Bound:
+    def bound(self, coordinates: Inputs) -> Bound:
         """Return the bound, which is the same for all points."""
         return Bound(self.latent, self.quadrature)
 
     def initial(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        inducing: NDArray[np.floating] | None,
-        random: np.random.Generator,
+        self, coordinates: Inputs, labels: csr_array, inducing: NDArray[np.floating] | None, random: np.random.Generator
     ) -> Parameters:
         """Return initial parameters by name, given the points to train on and the initial A or Z.
 
@@ -191,7 +183,7 @@ class InducingMethod(MLGPFMethod):
         return parameters
 
     def _newton_step(
-        self, parameters: Parameters, coordinates: Inputs | Selected, labels: csr_array, random: np.random.Generator
+        self, parameters: Parameters, coordinates: Inputs, labels: csr_array, random: np.random.Generator
     ) -> None:
         """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
         kernel = self.latent.kernel
@@ -244,16 +236,12 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the function that chooses the pairs of a minibatch of points with these labels."""
         return LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
 
-    def bound(self, coordinates: Inputs | Selected) -> Bound:
+    def bound(self, coordinates: Inputs) -> Bound:
         """Return the bound for minibatches of some points."""
         return Bound(WeightSpace(feature_shares(coordinates.weighted(slice(None)).sparse)), self.quadrature)
 
     def initial(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        inducing: NDArray[np.floating] | None,
-        random: np.random.Generator,
+        self, coordinates: Inputs, labels: csr_array, inducing: NDArray[np.floating] | None, random: np.random.Generator
     ) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""
         D = coordinates.feature_count

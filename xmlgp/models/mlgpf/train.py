@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features, widen
-from xmlgp.features.inputs import Inputs, Selected
+from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import MLGPFMethod, Parameters, Problem, load_method
@@ -85,7 +85,7 @@ class Stochastic(Inference):
     def __init__(
         self,
         method: MLGPFMethod,
-        coordinates: Inputs | Selected,
+        coordinates: Inputs,
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         rate: float,
@@ -163,7 +163,7 @@ class Training(Stages):
         self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
         trained, held_out = calibration_points(settings, problem.labels, problem.groups)
         holds_out = len(held_out) > 0
-        coordinates: Inputs | Selected = problem.coordinates
+        coordinates: Inputs = problem.coordinates
         labels = problem.labels
         if holds_out:
             coordinates = problem.coordinates.select(trained)
