@@ -39,7 +39,7 @@ class Probable(Linear):
     rule=[*map(AssignmentRule, [-100, 1, 9.5, 100]), AssignmentRule(), AssignmentRule(expected_f1=True)],
     limit=[None, 1, 2, 30, 1000],
     listed=[64, 2, 1],
-    memory=[256, 0],
+    memory=[1 << 28, 0],
     with_std=[False, True],
 )
 def test_assigned_labels_are_the_first_of_a_full_ranking(monkeypatch, rule, limit, listed, memory, with_std):
@@ -53,7 +53,8 @@ def test_assigned_labels_are_the_first_of_a_full_ranking(monkeypatch, rule, limi
         lowest = -np.inf if rule.threshold is None else rule.threshold
         sizes = np.minimum((lowest <= UTILITIES).sum(axis=1), limit or K)
     # Chunks of some points, or of each point.
-    blocks = list(assign(Probable(size=8 if memory else 1 << 20), NEW, rule, None, with_std, memory))
+    monkeypatch.setattr("xmlgp.prediction.predictor.MEMORY", memory)
+    blocks = list(assign(Probable(), NEW, rule, None, with_std))
     assert all(block.N for block in blocks)
     assert memory or max(block.N for block in blocks) == 1
     found, kept = Scores.stack(blocks), np.arange(K) < sizes[:, None]

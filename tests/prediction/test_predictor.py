@@ -22,9 +22,9 @@ NEW = Features(sp.csr_array(RANDOM.integers(0, 3, (N, D)), dtype=np.float32))
 class Linear(Predictor):
     """A model with integer utilities x W, many of them equal, probabilities 2^(x W) and standard deviations |x| |W|."""
 
-    def __init__(self, settings=None, preprocessed=None, parameters=WEIGHTS, feature_count=D, size=8):
+    def __init__(self, settings=None, preprocessed=None, parameters=WEIGHTS, feature_count=D):
         super().__init__(feature_count, parameters.shape[1], "float32")
-        self.weights, self.size = parameters.astype(np.float32), size
+        self.weights = parameters.astype(np.float32)
         self.seen = []
 
     @classmethod
@@ -41,9 +41,6 @@ class Linear(Predictor):
 
     def std(self, points, labels, output):
         return np.einsum("ikd,id->ik", np.abs(self.weights).T[labels], np.abs(points))
-
-    def bytes_per_point(self, output, with_std):
-        return self.size
 
 
 class Calibrated(Linear):
@@ -121,9 +118,10 @@ def test_only_the_labels_that_a_predictor_knows_are_scored_unless_all_are_sorted
 
 
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])
-def test_chunks_fit_into_memory(k, least):
-    for size, memory, points in [(8, 1, (1 << 20) // (least + 8)), (1 << 20, 3, 2)]:
-        counts = [piece.N for piece in Linear(size=size).top(NEW, k, memory=memory)]
+def test_chunks_fit_into_memory(monkeypatch, k, least):
+    for points in N, 7, 1:
+        monkeypatch.setattr("xmlgp.prediction.predictor.MEMORY", points * least)
+        counts = [piece.N for piece in Linear().top(NEW, k)]
         assert sum(counts) == N
         assert counts[0] == max(counts) == min(points, N)
         assert len(counts) == -(-N // points)

@@ -87,13 +87,8 @@ class Preprocessed(NamedTuple):
     def inputs(self, features: Features, dtype: DTypeLike, **options: Any) -> Inputs:
         """Return the `Inputs` of raw features, N×D."""
         sparse = self.inducing is None
-        center = None if self.center is None or not self.is_centered else self.center * self.weighting.scale
+        center = None if self.center is None or not np.any(self.center) else self.center * self.weighting.scale
         return Inputs(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
-
-    @property
-    def is_centered(self) -> bool:
-        """Whether anything is subtracted from features, so that coordinates are dense."""
-        return self.center is not None and bool(np.any(self.center))
 
     def weigh(self, features: Features, executor: Executor = LOCAL_EXECUTOR) -> Features:
         """Return weighted features, N×D; see `xmlgp.features.weighting.weigh`."""

@@ -162,11 +162,6 @@ class TextTerm:
         #: Labels that have no points, K.
         self.texts_only = counts == 0
 
-    @property
-    def numbers_per_point(self) -> int:
-        """The approximate number of array elements that the evidence at a point takes."""
-        return int(NEAREST * (20 + 6 * self._lengths.mean()))
-
     def predict(self, features: csr_array, neighbour_labels: csr_array) -> TextPrediction:
         """Return the evidence and the log odds at points, given their words, B×D, and Σ_r α_r Y_rk, B×K."""
         evidence = self.evidence(features, neighbour_labels)

@@ -224,13 +224,6 @@ class NeighbourTerm:
             self._margins[trained:] = UNKNOWN_MARGIN * np.maximum(counts[trained:], 1) / self.point_count
             self._slopes[trained:] = UNKNOWN_SLOPE
 
-    @property
-    def numbers_per_point(self) -> int:
-        """About how many numbers the predictions of a point take."""
-        N, K = self.labels.shape
-        labels = min(NEAREST * self.labels.nnz // max(1, N), K)
-        return 4 * NEAREST + 3 * int(labels) + (NEAREST * (NEAREST + self.width) if self.width else 0)
-
     def best_labels(self, predicted: Predicted, count: int) -> NDArray[np.int32] | None:
         """Return labels among which the best `count` are, B×L: those of the nearest points, and the most frequent ones.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xmlgp.data.dataset import Features
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY, Predictor
+from xmlgp.prediction.predictor import MAX_STREAMED, Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import parallel_for
@@ -60,12 +60,7 @@ ABOVE_HALF = float(np.nextafter(0.5, 1))
 
 
 def assign(
-    predictor: Predictor,
-    features: Features,
-    rule: AssignmentRule,
-    output: str | None = None,
-    with_std: bool = False,
-    memory: int = MEMORY,
+    predictor: Predictor, features: Features, rule: AssignmentRule, output: str | None = None, with_std: bool = False
 ) -> Iterator[Scores]:
     """Yield the assigned labels of points with their scores (`Scores`), a chunk of points at a time.
 
@@ -79,16 +74,14 @@ def assign(
         k, output = predictor.label_count, "probability"
     elif rule.threshold is not None:
         k = min(most, LISTED)
-    # A chunk stays in memory while other lists are made of its points.
-    share = memory if k >= most else max(1, memory // 2)
     done = 0
-    for ranked in predictor.top(features, k, output, with_std, share):
+    for ranked in predictor.top(features, k, output, with_std):
         ranked.check_finite(done)
         sizes = rule.sizes(ranked)
         if k < most and (sizes == k).any():
             # More labels than are listed may be above the threshold.
             first = done
-            for longer in predictor.top(features[done : done + ranked.N], most, output, with_std, share):
+            for longer in predictor.top(features[done : done + ranked.N], most, output, with_std):
                 longer.check_finite(first)
                 first += longer.N
                 yield longer.first(rule.sizes(longer))

@@ -24,8 +24,8 @@ __all__ = ["MAX_STREAMED", "MEMORY", "OUTPUTS", "Predictor", "Prepared", "score_
 
 OUTPUTS = ("utility", "probability")
 
-#: Default limit on the memory of `top`, in megabytes.
-MEMORY = 256
+#: Bytes that the scores of a chunk of points may take, and standard deviations.
+MEMORY = 1 << 28
 
 #: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
 MAX_STREAMED = 64
@@ -45,11 +45,11 @@ class Predictor(ABC):
     """A trained model that scores points; `feature_count` and `label_count` are its D and K.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
-    `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of all labels take long, it defines `best_labels`.
-    If utilities are sums over features, it defines `check_explainable` and `contributions`. These methods are called
-    with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
-    `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
-    probabilities of the labels of a point, which `scores` and `std` return without it.
+    `prepare`, `scores` and `std`. If the scores of all labels take long, it defines `best_labels`. If utilities are
+    sums over features, it defines `check_explainable` and `contributions`. These methods are called with BLAS on one
+    thread and NumPy's warnings of overflow disabled; all of them but `check_explainable` by several threads at once,
+    each with its own points, at most a few hundred. `calibration`, if there is one, maps the probabilities of the
+    labels of a point, which `scores` and `std` return without it.
     """
 
     default_output = "utility"
@@ -123,10 +123,6 @@ class Predictor(ABC):
         """
         return None
 
-    @abstractmethod
-    def bytes_per_point(self, output: str, with_std: bool) -> int:
-        """Return the memory that scoring takes per point, without the scores and standard deviations of its labels."""
-
     def check_explainable(self) -> None:
         """Raise SettingsError if `explain` cannot explain the scores of this model."""
         raise SettingsError(
@@ -182,7 +178,7 @@ class Predictor(ABC):
         return scores, std
 
     def top(
-        self, features: Features, k: int | None, output: str | None = None, with_std: bool = False, memory: int = MEMORY
+        self, features: Features, k: int | None, output: str | None = None, with_std: bool = False
     ) -> Iterator[Scores]:
         """Yield the top labels of points (`Scores`), a chunk of points at a time.
 
@@ -195,8 +191,6 @@ class Predictor(ABC):
         output : str, optional
             "utility" or "probability". Default: `default_output`.
         with_std : bool
-        memory : int
-            Megabytes that a chunk may take, not including the model.
 
         Raises
         ------
@@ -208,8 +202,7 @@ class Predictor(ABC):
         k = min(k or self.label_count, self.label_count)
         # Numbers of a point until its scores and standard deviations are written.
         numbers = 4 * k + 2 * min(LABELS, self.label_count) + (4 * self.label_count if k > MAX_STREAMED else 0)
-        needed = 8 * numbers + self.bytes_per_point(output, with_std)
-        chunk = max(1, (memory << 20) // needed)
+        chunk = max(1, MEMORY // (8 * numbers))
         for start in range(0, features.N, chunk):
             rows = features[start : start + chunk]
             yield self._top(_padded(rows, self.min_points), k, output, with_std).rows(0, rows.N)

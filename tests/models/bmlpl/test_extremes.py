@@ -99,13 +99,13 @@ def test_peak_memory_is_below_n_times_k():
     coordinates = Inputs(Features(features), None, settings.dtype)
     # Compile first, with the same types: compilation takes memory too.
     parameters, _ = run_inference(Inputs(Features(features[:9]), None, settings.dtype), positives[:9], settings)
-    list(BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(Features(features[:9]), 5, memory=16))
+    list(BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(Features(features[:9]), 5))
     tracemalloc.start()
     try:
         parameters, _ = run_inference(coordinates, positives, settings)
         training_peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
-        for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(Features(features[:2000]), 5, memory=16):
+        for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(Features(features[:2000]), 5):
             assert len(scores.labels) == 5 * (len(scores.indptr) - 1)
         prediction_peak = tracemalloc.get_traced_memory()[1]
     finally:

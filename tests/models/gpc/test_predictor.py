@@ -93,13 +93,14 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
         np.testing.assert_allclose(std, spread, rtol=1e-4)
 
 
-def test_memory_is_bounded(tmp_path):
+def test_memory_is_bounded(tmp_path, monkeypatch):
     predictor = open_model(model(tmp_path)).predictor
     many = small_features(15_000, D, 0.25, seed=4)
     list(predictor.top(Features(many[:9]), 1, "probability", with_std=True))
     tracemalloc.start()
     pieces = 0
-    for _ in predictor.top(Features(many), 1, "probability", with_std=True, memory=2):
+    monkeypatch.setattr("xmlgp.prediction.predictor.MEMORY", 1 << 18)
+    for _ in predictor.top(Features(many), 1, "probability", with_std=True):
         pieces += 1
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

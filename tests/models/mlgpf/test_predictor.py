@@ -108,7 +108,11 @@ def test_no_points(tmp_path):
 
 
 @each_value(
-    own=[True, False], k=[1, 5, None, 1000], output=["utility", "probability"], with_std=[True, False], memory=[0, 256]
+    own=[True, False],
+    k=[1, 5, None, 1000],
+    output=["utility", "probability"],
+    with_std=[True, False],
+    memory=[0, 1 << 28],
 )
 def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, own, k, output, with_std, memory):
     predictor = open_model(model(tmp_path, own)).predictor
@@ -122,7 +126,8 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, own, k, output,
     for few in (64, 0):
         monkeypatch.setattr("xmlgp.prediction.predictor.MAX_STREAMED", few)
         monkeypatch.setattr(module, "LABELS", 3)
-        pieces = list(predictor.top(NEW, k, output, with_std, memory))
+        monkeypatch.setattr("xmlgp.prediction.predictor.MEMORY", memory)
+        pieces = list(predictor.top(NEW, k, output, with_std))
         assert len(pieces) == (1 if memory else N)
         labels, scores = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("labels", "scores"))
         np.testing.assert_array_equal(labels.reshape(-1, kept), order)
@@ -182,13 +187,14 @@ def test_scores_do_not_depend_on_the_number_of_cores(monkeypatch, inducing, kern
             np.testing.assert_array_equal(left, right)
 
 
-def test_memory_is_bounded(tmp_path):
+def test_memory_is_bounded(tmp_path, monkeypatch):
     predictor = open_model(model(tmp_path, posterior="cholesky")).predictor
     many = small_features(3000, D, seed=4)
     # Compiles what is not in the cache.
     list(predictor.top(NEW, 5, "probability", with_std=True))
     tracemalloc.start()
-    pieces = sum(1 for _ in predictor.top(Features(many), 5, "probability", with_std=True, memory=2))
+    monkeypatch.setattr("xmlgp.prediction.predictor.MEMORY", 1 << 18)
+    pieces = sum(1 for _ in predictor.top(Features(many), 5, "probability", with_std=True))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert pieces > 1

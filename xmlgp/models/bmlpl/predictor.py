@@ -28,9 +28,6 @@ SERIES_LIMITS = (1.35e-5, 4.5e-3, 0.03)
 #: a topic sum to one.
 LARGE_WEIGHT = 1e-3
 
-#: An upper bound on the number of arrays, B×T, that scoring has at once.
-ARRAYS_OF_TOPICS = 6
-
 
 class BMLPLPredictor(Predictor):
     """A trained BMLPL, which scores points ([B] (19)).
@@ -126,7 +123,3 @@ class BMLPLPredictor(Predictor):
         # √(e^(−2s) (e^d − 1)), without e^d, which could overflow.
         std = np.exp(0.5 * d - utility) * np.sqrt(-np.expm1(-d)) if output == "probability" else np.sqrt(d)
         return std.astype(scales.dtype)
-
-    def bytes_per_point(self, output: str, with_std: bool) -> int:
-        """Return the bytes that scoring takes per point; see `Predictor`."""
-        return ARRAYS_OF_TOPICS * len(self._shapes) * self.dtype.itemsize

@@ -45,7 +45,6 @@ class GPCPredictor(Predictor):
     ) -> None:
         super().__init__(feature_count, 1, settings.dtype)
         self._preprocessed = preprocessed
-        self._inducing_count = len(parameters["inducing"])
         self._predictive = Predictive(parameters)
         self._nodes = settings.nodes
 
@@ -68,9 +67,3 @@ class GPCPredictor(Predictor):
     def std(self, points: Moments, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         return np.take_along_axis(score_std(*points, output, self._nodes), labels, axis=1)
-
-    def bytes_per_point(self, output: str, with_std: bool) -> int:
-        """Return the memory that scoring takes per point; see `Predictor`."""
-        # Covariances, their exponents, and their products with K_Z⁻¹ and L; centred coordinates are dense, and copied.
-        dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
-        return (4 * self._inducing_count + dense) * self.dtype.itemsize

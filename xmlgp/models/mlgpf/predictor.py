@@ -224,22 +224,6 @@ class MLGPFPredictor(Predictor):
         mean, variance = zip(*for_parts(part, features.N), strict=True)
         return np.concatenate(mean), np.concatenate(variance)
 
-    def bytes_per_point(self, output: str, with_std: bool) -> int:
-        """Return the bytes that scoring takes per point; see `Predictor`."""
-        M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
-        P = self._parameters["loadings"].shape[1]
-        numbers = 4 * P
-        if self._neighbours:
-            numbers += self._neighbours.numbers_per_point
-        if self._texts:
-            numbers += self._texts.numbers_per_point
-        if with_std or output != "utility" or self._map is None:
-            # Covariances and their product with C⁻¹: one pair for all latent functions if they share the covariance of
-            # their posterior, which then has a single diagonal, otherwise one pair for each.
-            shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
-            numbers += Q + 2 * M * (1 if shared else P)
-        return int(numbers * np.dtype(np.float64).itemsize)
-
     def _trained_features(self, weighted: Features) -> Features:
         """Return the features without those that were learned after training."""
         count = self._training_sizes.D
