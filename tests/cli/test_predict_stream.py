@@ -121,14 +121,14 @@ def test_a_coprocess_answers_rows_in_the_scores_file(model):
             assert next_line() == answer
 
 
-def test_a_bad_line_leaves_a_file_as_it_was_and_answers_are_printed_before_its_error(text_model):
+def test_a_bad_line_leaves_a_file_as_it_was_and_ends_a_coprocess_with_its_error(text_model):
     Path("out.jsonl").write_text("old\n")
     Path("bad.jsonl").write_text(json.dumps(TEST[1]) + "\n[]\n" + json.dumps(TEST[2]) + "\n")
     assert said(run("predict", "-q", "model", "bad.jsonl", "-o", "out.jsonl")).startswith("bad.jsonl:2: ")
     assert Path("out.jsonl").read_text() == "old\n"
     with process("-q") as (found, next_line):
-        found.stdin.write(Path("bad.jsonl").read_bytes())
-        assert json.loads(next_line())["id"] == TEST[1]["id"]
-        # It ends though its input does not.
+        found.stdin.write(json.dumps(TEST[1]).encode() + b"\n")
+        assert next_line()
+        found.stdin.write(b"[]\n")
         assert found.wait(LIMIT) == 1
         assert found.stderr.read().startswith(b"Error: -:2: ")

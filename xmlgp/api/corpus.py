@@ -11,7 +11,7 @@ from xmlgp.api.points import Block, LabelledPoints, PointStream, Signature, Trai
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.lines import LineReader
-from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
+from xmlgp.runtime.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Reporter
 from xmlgp.text.corpus import read_documents
@@ -85,18 +85,15 @@ class Corpus:
         )
 
     def _blocks(self, documents: Iterator[Document], vectorizer: WordCounts, labels: LabelNumbers) -> Iterator[Block]:
-        """Yield documents as points; a block also ends where the reader waits, and before a DataFormatError."""
-        errors: list[DataFormatError] = []
+        """Yield documents as points; a block also ends where the reader waits."""
         rows = LabelRows(labels)
         first = 1
-        for block in _cut(up_to_error(self._with_labels(documents, rows), errors), self._waits):
+        for block in _cut(self._with_labels(documents, rows), self._waits):
             texts = [document.text for document in block]
             points = Dataset(vectorizer.features(texts), rows.take())
             ids = [number if document.id is None else document.id for number, document in enumerate(block, first)]
             yield Block(points, ids, texts)
             first += points.N
-        if errors:
-            raise errors[0]
 
     def labels(self, columns: Columns | None, with_texts: bool = False) -> LabelledPoints:
         """Return the labels of the documents; names are in order. Unless `with_texts`, texts may be missing."""

@@ -179,12 +179,11 @@ def _in_order(name: str, listed: NamedScores, data: str, true: LabelledPoints, n
             raise SettingsError(f"{title} has the identifier {excerpt(max(ids, key=ids.count))} twice")
     places = dict(zip(own, range(len(own)), strict=True))
     missing = [identifier for identifier in wanted if identifier not in places]
-    others = set(own).difference(wanted)
-    if others:
-        raise SettingsError(f"{name} has the point {excerpt(min(others))}, which {data} has not")
+    refused = missing if listed.complete else ()
+    for title, found, other in (name, set(own).difference(wanted), data), (data, refused, name):
+        if found:
+            raise SettingsError(f"{title} has the point {excerpt(min(found))}, which {other} has not")
     if missing:
-        if listed.complete:
-            raise SettingsError(f"{data} has the point {excerpt(missing[0])}, which {name} has not")
         note(f"{name} lists no labels of {len(missing)} of {N} points, such as {excerpt(missing[0])}")
     # One more point, at the end, has no scores.
     rows = [places.get(identifier, -1) for identifier in wanted]

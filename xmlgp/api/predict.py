@@ -27,7 +27,7 @@ from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, Scored
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runtime.blocks import row_blocks
-from xmlgp.runtime.errors import DataFormatError, UsageError, up_to_error
+from xmlgp.runtime.errors import UsageError
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
@@ -259,17 +259,16 @@ def _score_blocks(
     """Yield points with their scores, in order; each shard yields the chunks that `assign_labels` splits it into.
 
     Memory holds only a few shards. On this machine, an incomplete shard is scored when `waits()` is true: no more
-    blocks come for now. A DataFormatError of the blocks is raised after the points before it.
+    blocks come for now.
     """
     pending: deque[tuple[list[Identifier], Features]] = deque()
-    errors: list[DataFormatError] = []
     shared: object = model.predictor, scoring
     if executor.is_cluster:
         waits = never
         shared = _Sent(replace(model, names=Names(), points={}, folder=None), scoring)
 
     def arguments() -> Iterator[tuple[Features]]:
-        for shard in _shards(up_to_error(blocks, errors), waits):
+        for shard in _shards(blocks, waits):
             pending.append(shard)
             yield (shard[1],)
 
@@ -280,8 +279,6 @@ def _score_blocks(
             rows = slice(start, start + scores.N)
             yield ScoredPoints(ids[rows], features[rows], scores)
             start = rows.stop
-    if errors:
-        raise errors[0]
 
 
 def _assign_shard(shared: tuple[Predictor, Scoring], features: Features) -> list[Scores]:

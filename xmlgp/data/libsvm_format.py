@@ -56,14 +56,12 @@ def read_points(
             block = scan_rows(
                 COMMENT.sub(b"", text), line, reader.path, MAX_FEATURES + 1, MAX_FEATURES + 1, libsvm=True
             )
-            if block.error:
-                raise block.error
             blocks.append(block)
             bar.update(len(block.lines))
     if not any(len(block.lines) for block in blocks):
         raise DataFormatError(reader.path, reader.line_number, "the file has no points")
-    labels, features, lines, _ = zip(*blocks, strict=True)
-    rows = ScannedRows(stack_rows(labels), stack_rows(features), np.concatenate(lines), None)
+    labels, features, lines = zip(*blocks, strict=True)
+    rows = ScannedRows(stack_rows(labels), stack_rows(features), np.concatenate(lines))
     if multilabel or (multilabel is None and (np.diff(rows.labels.indptr) > 1).any()):
         return _of_several_labels(rows, reader.path, note, labelled, first, D), True
     return _of_two_classes(rows, reader.path), False

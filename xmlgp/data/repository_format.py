@@ -86,8 +86,7 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Prog
 def read_blocks(reader: LineReader) -> tuple[Header, Iterator[Dataset]]:
     """Return the header of an open file, and its points in blocks.
 
-    The `LineReader` is at the first line. This function and the iteration, after the points before a malformed line,
-    raise DataFormatError, which names the line.
+    The `LineReader` is at the first line. This function and the iteration raise DataFormatError, which names the line.
     """
     header = _read_header(reader)
     return header, _read_rows(reader, header)
@@ -120,8 +119,6 @@ def _read_rows(reader: LineReader, header: Header) -> Iterator[Dataset]:
         features = rows.features.astype(np.float32)
         features.eliminate_zeros()
         yield Dataset(Features(features), rows.labels)
-        if rows.error:
-            raise rows.error
 
 
 def _format_lines(block: Dataset) -> Iterator[str]:

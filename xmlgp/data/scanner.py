@@ -56,7 +56,7 @@ END_OF_WORD = re.compile(rb"[ \t\n]")
 
 
 class ScannedRows(NamedTuple):
-    """Points: labels, N×K, features, N×D in double precision, the line of each, and what is wrong after them, if so.
+    """Points: labels, N×K, features, N×D in double precision, and the line of each.
 
     Column indices are sorted within a row, without duplicates. Zeros may be stored.
     """
@@ -64,13 +64,12 @@ class ScannedRows(NamedTuple):
     labels: csr_array
     features: csr_array
     lines: NDArray[np.int64]
-    error: DataFormatError | None
 
 
 def scan_rows(
     text: bytes, first_line: int, path: str, D: int, K: int, libsvm: bool = False, pair: tuple[str, str] = FEATURES
 ) -> ScannedRows:
-    """Return the points of some lines up to the first one that is malformed, and its error.
+    """Return the points of some lines; DataFormatError names the first one that is malformed.
 
     Parameters
     ----------
@@ -120,11 +119,10 @@ def scan_rows(
             mistakes.append(
                 (row_of(position, matrix.indptr), f"{name} {matrix.indices[position] + first} occurs twice")
             )
-    if not mistakes:
-        return ScannedRows(label_matrix, feature_matrix, lines[:points], None)
-    point, reason = min(mistakes)
-    error = DataFormatError(path, int(lines[point]), reason)
-    return ScannedRows(label_matrix[:point], feature_matrix[:point], lines[:point], error)
+    if mistakes:
+        point, reason = min(mistakes)
+        raise DataFormatError(path, int(lines[point]), reason)
+    return ScannedRows(label_matrix, feature_matrix, lines[:points])
 
 
 def row_of(position: int, indptr: NDArray[Any]) -> int:

@@ -252,7 +252,8 @@ class NeighbourTerm:
         regressed = regress(self._index.rows, found, kernel, dense)
         # Nothing else says anything of points that only have dense features.
         least = np.zeros(len(found.nearest)) if found.has_words is None else ~found.has_words
-        return Predicted(found, regressed, _shares_of_labels(regressed, self.labels), least.astype(np.float32))
+        shares = _weighted_labels(regressed.nearest, regressed.weights, self.labels)
+        return Predicted(found, regressed, shares, least.astype(np.float32))
 
     def block(
         self,
@@ -332,13 +333,9 @@ def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[n
 
     `nearest` are the training points, B×n, and `labels` is Y, N×K. −1 is none.
     """
-    B, n = nearest.shape
-    present = nearest >= 0
-    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(present, axis=1))])
-    points = csr_array((np.ones(indptr[-1], np.float32), nearest[present], indptr), shape=(B, labels.shape[0]))
-    found = csr_array(points @ labels)
-    found.sort_indices()
-    return labels_of_rows(found)
+    counts = _weighted_labels(nearest, (nearest >= 0).astype(np.float32), labels)
+    counts.eliminate_zeros()
+    return labels_of_rows(counts)
 
 
 def labels_of_rows(matrix: csr_array) -> NDArray[np.int32]:
@@ -356,16 +353,15 @@ def united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int
     return np.sort(result, axis=1)
 
 
-def _shares_of_labels(regressed: Regressed, labels: csr_array) -> csr_array:
-    """Return Σ_r α_r Y_rk, B×K with sorted labels."""
-    B, n = regressed.nearest.shape
+def _weighted_labels(nearest: NDArray[np.int32], weights: NDArray[np.float32], labels: csr_array) -> csr_array:
+    """Return Σ_r α_r Y_rk, B×K with sorted labels, given the nearest points and their weights α, B×n."""
+    B, n = nearest.shape
     indptr = np.arange(B + 1, dtype=np.int32) * n
     # A weight of zero stands for the points that are not there.
-    nearest = np.maximum(regressed.nearest, 0).ravel()
-    weights = csr_array((regressed.weights.ravel(), nearest, indptr), shape=(B, labels.shape[0]))
-    shares = csr_array(weights @ labels)
-    shares.sort_indices()
-    return shares
+    points = csr_array((weights.ravel(), np.maximum(nearest, 0).ravel(), indptr), shape=(B, labels.shape[0]))
+    weighted = csr_array(points @ labels)
+    weighted.sort_indices()
+    return weighted
 
 
 def _pool_variance(

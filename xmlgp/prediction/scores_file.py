@@ -128,11 +128,6 @@ class Scores:
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
-    def where(self, mask: NDArray[np.bool_]) -> Scores:
-        """Return the scores of the same points that a mask selects, n."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.points[mask], minlength=self.N))])
-        return self.select(indptr, mask)
-
     def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
         finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))
@@ -187,8 +182,6 @@ def read_open_scores(reader: LineReader, progress: Progress = silent) -> Scores:
             # A line that begins with a blank has no labels of a data file.
             pairs = b" " + _as_pairs(text).replace(b"\n", b"\n ")
             rows = scan_rows(pairs[:-1], line, reader.path, K, 0, pair=SCORES)
-            if rows.error:
-                raise rows.error
             parts.append(rows.features)
             bar.update(len(rows.lines))
     matrix = stack_rows(parts)

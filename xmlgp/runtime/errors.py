@@ -7,8 +7,7 @@ status 1; a Python user catches `XmlgpError`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Collection
 
 __all__ = [
     "CatalogueError",
@@ -24,10 +23,7 @@ __all__ = [
     "UsageError",
     "XmlgpError",
     "nearest",
-    "up_to_error",
 ]
-
-Item = TypeVar("Item")
 
 
 #: Least similarity, from 0 to 1, of a name to what is suggested in its place: "trian" and "train" have 0.8.
@@ -62,14 +58,6 @@ class DataFormatError(XmlgpError):
         self.line = line
         self.reason = reason
         self.id = id
-
-
-def up_to_error(items: Iterable[Item], errors: list[DataFormatError]) -> Iterator[Item]:
-    """Yield items up to a DataFormatError, and append that to `errors`: the items before it can be used first."""
-    try:
-        yield from items
-    except DataFormatError as error:
-        errors.append(error)
 
 
 class NamesFormatError(DataFormatError):
