@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.command import run, said
 from tests.cli.disk import arrays, everything
+from tests.cli.texts import documents
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
@@ -44,6 +45,23 @@ def test_the_same_command_resumes_to_the_same_model(interrupt):
     assert "model: resuming after 7 of 15 steps of training\nNote: model: trained in " in result.stderr
     assert arrays("model") == arrays("whole")
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+def test_a_run_resumes_with_the_groups_of_its_points(interrupt, workdir):
+    rows = [row | {"author": f"a{number % 90}"} for number, row in enumerate(documents(200, 0))]
+    Path("notes.csv").write_text(
+        "text,labels,author\n" + "".join(f"{row['text']},{';'.join(row['labels'])},{row['author']}\n" for row in rows)
+    )
+    assert run("split", "notes.csv", "parts", "--group-column", "author").exit_code == 0
+    run("train", "parts", "whole", *SMALL)
+    interrupt(7, "parts", "model", *SMALL)
+    told = Path("parts/corpus.json").read_bytes()
+    Path("parts/corpus.json").unlink()
+    assert "an unfinished run on other data exists" in said(run("train", "parts", "model", *SMALL, "-q"))
+    Path("parts/corpus.json").write_bytes(told)
+    assert run("train", "parts", "model", *SMALL).exit_code == 0
+    assert arrays("model") == arrays("whole")
+    assert ModelFolder("model").description["held_out"] == ModelFolder("whole").description["held_out"]
 
 
 def test_a_model_of_other_data_is_replaced_only_when_asked(workdir, interrupt):

@@ -8,11 +8,12 @@ import scipy.sparse as sp
 
 from tests.models.mlgpf.test_train import assert_same_parameters, prepared
 from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset, Features
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.metrics.probabilities import top_calibration_statistics
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.models.mlgpf import held_out as module
-from xmlgp.models.mlgpf.held_out import calibration_points, without_labels_of
+from xmlgp.models.mlgpf.held_out import calibration_points, notes, without_labels_of
 from xmlgp.models.mlgpf.methods import Problem, load_method
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
@@ -60,7 +61,14 @@ def test_points_of_a_group_are_held_out_together():
         assert set(groups[held]) & set(groups[trained]) <= {0}
         assert 70 <= len(held) <= 110
     # None of these groups is small enough.
-    assert not len(calibration_points(settings, labels, random.integers(1, 4, 900))[1])
+    large = random.integers(1, 4, 900)
+    assert not len(calibration_points(settings, labels, large)[1])
+    points = Dataset(Features(labels.astype(np.float32)), labels)
+    (note,) = notes(settings, dataclasses.replace(points, groups=large))
+    assert note.startswith("no points are held out, as groups are too large, or ")
+    assert not notes(settings, points)
+    assert not notes(settings, dataclasses.replace(points, groups=np.arange(900)))
+    assert not notes(dataclasses.replace(settings, calibration=False), dataclasses.replace(points, groups=large))
 
 
 def test_labels_of_points_are_left_out():

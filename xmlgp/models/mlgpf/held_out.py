@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.division import choose_test_points, numbered_groups
 from xmlgp.metrics.intervals import Interval, differences, intervals
 from xmlgp.metrics.probabilities import top_calibration_statistics
@@ -30,7 +31,7 @@ from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.result import INTERVAL_COUNT, MEASURE_NAMES, HeldOutMeasures, label_counts
 
-__all__ = ["CALIBRATION_MOST", "HeldOutChoices", "calibration_points", "without_labels_of"]
+__all__ = ["CALIBRATION_MOST", "HeldOutChoices", "calibration_points", "notes", "without_labels_of"]
 
 #: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10
@@ -75,6 +76,15 @@ def calibration_points(
         is_held_out = choose_test_points(groups.tolist(), share, seed=random)
         trained, held_out = map(np.flatnonzero, (~is_held_out, is_held_out))
     return (trained, held_out) if _can_judge(labels[held_out]) else (np.arange(N), held_out[:0])
+
+
+def notes(settings: MLGPFSettings, dataset: Dataset) -> list[str]:
+    """Return what to say before training on points in groups, of which none may be small enough to be held out."""
+    groups = dataset.groups
+    if groups is None or not settings.calibration or len(calibration_points(settings, dataset.labels, groups)[1]):
+        return []
+    reason = "groups are too large, or points with labels too few"
+    return [f"no points are held out, as {reason}; so probabilities are not calibrated, and nothing is measured"]
 
 
 def _can_judge(labels: csr_array) -> bool:

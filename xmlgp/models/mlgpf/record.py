@@ -16,6 +16,7 @@ MLGPF = Model(
     train=imported_on_call("xmlgp.models.mlgpf.train:train"),
     load_predictor=lambda: resolve_name("xmlgp.models.mlgpf.predictor:MLGPFPredictor"),
     has_neighbours=lambda settings: settings.pools_neighbours,
+    notes=imported_on_call("xmlgp.models.mlgpf.held_out:notes"),
     default_values=imported_on_call("xmlgp.models.mlgpf.train:default_values"),
     join=imported_on_call("xmlgp.models.mlgpf.join:join"),
     holds_out=True,
