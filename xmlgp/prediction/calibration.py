@@ -92,10 +92,7 @@ class Calibration:
 
     def __call__(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return calibrated probabilities, B×k, given those of the k best labels in descending order, B×k."""
-        head = _inside(probabilities[:, :RANKS], SMALLEST)
-        calibrated = np.empty(probabilities.shape)
-        calibrated[:, :RANKS] = self._calibrated(head)
-        calibrated[:, RANKS:] = probabilities[:, RANKS:] * self._ratio(head)
+        calibrated, _ = self._with_derivatives(probabilities)
         return calibrated.astype(probabilities.dtype, copy=False)
 
     def calibrated_std(self, probabilities: NDArray[np.floating], std: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -104,20 +101,20 @@ class Calibration:
         The standard deviation of p′ is dp′/dp times that of σ(f), to first order, and at most √(p′(1 − p′)), the
         greatest of any distribution between 0 and 1 with mean p′.
         """
+        calibrated, derivatives = self._with_derivatives(probabilities)
+        most = np.sqrt(calibrated * (1 - calibrated))
+        return np.minimum(derivatives * std, most).astype(std.dtype, copy=False)
+
+    def _with_derivatives(self, probabilities: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return p′ and dp′/dp, both B×k."""
         a, b, *_ = self.coefficients
         head = _inside(probabilities[:, :RANKS], SMALLEST)
         calibrated = self._calibrated(head)
-        variance = calibrated * (1 - calibrated)
-        result = np.empty(std.shape)
-        result[:, :RANKS] = np.minimum(variance * (a / head + b / (1 - head)) * std[:, :RANKS], np.sqrt(variance))
-        ratio = self._ratio(head)
+        derivatives = calibrated * (1 - calibrated) * (a / head + b / (1 - head))
+        # Beyond rank R, both are those of a multiple of p.
+        ratio = calibrated[:, -1:] / head[:, -1:]
         tail = probabilities[:, RANKS:].astype(np.float64, copy=False)
-        result[:, RANKS:] = np.minimum(ratio * std[:, RANKS:], np.sqrt(ratio * tail * (1 - ratio * tail)))
-        return result.astype(std.dtype, copy=False)
-
-    def _ratio(self, head: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return p′_R/p_R of each point, B×1, given its probabilities up to rank R."""
-        return self._calibrated(head)[:, -1:] / head[:, -1:]
+        return np.hstack([calibrated, ratio * tail]), np.hstack([derivatives, np.broadcast_to(ratio, tail.shape)])
 
     def _calibrated(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         a, b, c, d, e = self.coefficients
