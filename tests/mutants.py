@@ -306,8 +306,8 @@ MUTANTS = [
         "calibration-tail",
         "Probabilities beyond rank R are not calibrated.",
         "xmlgp/prediction/calibration.py",
-        "probabilities[:, RANKS:] * self._ratio(head)",
-        "probabilities[:, RANKS:]",
+        "np.hstack([calibrated, ratio * tail])",
+        "np.hstack([calibrated, tail])",
         "tests/prediction/test_calibration.py",
     ),
     Mutant(
