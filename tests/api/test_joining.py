@@ -133,7 +133,7 @@ def test_documents_are_forgotten(model):
     xmlgp.learn(model, ["a zebra", "zebra report about cats"], labels=[[NEW], ["cat"]])
     Path(model.parent / "wrong.jsonl").write_text(as_json([{"text": "a zebra", "labels": ["any"]}]))
     result = run("learn", str(model), "--forget", str(model.parent / "wrong.jsonl"))
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, f"{model}: forgot 1 point; 121 in all")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, f"Note: {model}: forgot 1 point; 121 in all")
     found = xmlgp.load(model)
     assert found.names.labels == [*before.names.labels, NEW]
     assert found.label_counts.tolist() == [61, 60, 0]
@@ -160,7 +160,7 @@ def test_a_model_does_not_forget_what_it_does_not_keep_or_everything(model):
 def test_labels_are_renamed(model):
     (before,) = xmlgp.predict(model, ["cat report"], k=None, output="probability")
     result = run("learn", str(model), "--rename", "cat=house  cat")
-    assert (result.exit_code, result.stderr) == (0, f"{model}: renamed 1 label; 2 in all\n")
+    assert (result.exit_code, result.stderr) == (0, f"Note: {model}: renamed 1 label; 2 in all\n")
     (after,) = xmlgp.predict(model, ["cat report"], k=None, output="probability")
     renamed = [own | {"label": {"cat": "house cat"}.get(own["label"], own["label"])} for own in before["labels"]]
     assert after["labels"] == renamed
@@ -232,7 +232,7 @@ def test_points_join_one_after_the_other_as_all_at_once(model, tmp_path):
 def test_the_command_joins_and_trains_again(model):
     Path(model.parent / "more.jsonl").write_text(as_json([{"text": "zebra crossing", "labels": [NEW]}]))
     result = run("learn", str(model), str(model.parent / "more.jsonl"))
-    assert result.stderr.splitlines()[-1] == f"{model}: learned 1 point; 121 in all"
+    assert result.stderr.splitlines()[-1] == f"Note: {model}: learned 1 point; 121 in all"
     assert "learned     1 point after 120" in run("show", str(model)).stdout
     result = run("learn", str(model), "--retrain")
     assert f"{model}: training again on 121 points\n" in result.stderr

@@ -89,7 +89,7 @@ def test_new_words_and_labels_are_learned():
     before = everything(Path())
     for name in "first", "more":
         line = run("learn", "model", f"{name}.jsonl").stderr.splitlines()[-1]
-        assert line == "model: the model has learned these points already; nothing to do"
+        assert line == "Note: model: the model has learned these points already; nothing to do"
     Path("none.jsonl").write_text("")
     assert run("learn", "model", "none.jsonl").stderr.endswith("model: there are no points; nothing to do\n")
     Path("none.jsonl").unlink()
