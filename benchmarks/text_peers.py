@@ -1,13 +1,14 @@
 """Other tools on text, each in a process of its own.
 
-    python -m benchmarks text_peers FOLDER SCORES [--sublinear | --fasttext] [--times FILE]
+    python -m benchmarks text_peers FOLDER SCORES [--sublinear | --svm | --fasttext] [--times FILE]
 
 Trains omikuji on train.jsonl of FOLDER, by the features of scikit-learn's TfidfVectorizer, and predicts the five best
 labels of test.jsonl. Writes SCORES, a scores file of xmlgp with the labels in alphabetical order, and the seconds of
 each step as JSON to the file of --times. Omikuji trains from a file only, so one is written between. All parameters
-have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. --fasttext instead trains fastText on the
-same words, with one logistic regression a label (`ova`), pairs of words, 25 epochs and a rate of 0.5, the best of those
-tried.
+have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. --svm instead trains LinearSVC on the
+features of --sublinear, one for each label, and writes σ(margin), which ranks as margins do and is no probability.
+--fasttext instead trains fastText on the same words, with one logistic regression a label (`ova`), pairs of words, 25
+epochs and a rate of 0.5, the best of those tried.
 
 This runs in the environment of `make peers`, with NumPy 1: under NumPy 2, fasttext-wheel 0.9.2 gives all labels of a
 point the probability of the first, without an error. fastText has ten threads on any machine: each draws the starting
@@ -17,6 +18,7 @@ values of a tenth of the vectors, and with fewer, those of the other tenths star
 import argparse
 import functools
 import json
+import math
 import re
 import sys
 import tempfile
@@ -30,6 +32,7 @@ THREADS = 10
 
 #: What the seconds are of.
 STEPS = ("vectorize", "write", "train", "predict")
+SVM_STEPS = ("vectorize", "train", "predict")
 
 
 def read_corpus(path):
@@ -78,6 +81,28 @@ def tag(folder, scores, sublinear):
     return {step: end - start for step, start, end in zip(STEPS, times[:-1], times[1:], strict=True)}
 
 
+def tag_by_svm(folder, scores):
+    """Do the same with LinearSVC, one a label."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.preprocessing import MultiLabelBinarizer
+    from sklearn.svm import LinearSVC
+
+    times = [time.perf_counter()]
+    texts, names = read_corpus(folder / "train.jsonl")
+    vectorizer, binarizer = TfidfVectorizer(sublinear_tf=True), MultiLabelBinarizer()
+    X, Y = vectorizer.fit_transform(texts), binarizer.fit_transform(names)
+    times.append(time.perf_counter())
+    model = OneVsRestClassifier(LinearSVC(), n_jobs=-1).fit(X, Y)
+    times.append(time.perf_counter())
+    margins = model.decision_function(vectorizer.transform(read_corpus(folder / "test.jsonl")[0]))
+    best = (-margins).argsort(axis=1)[:, :TOP]
+    rows = [[(int(k), 1 / (1 + math.exp(-row[k]))) for k in own] for row, own in zip(margins, best, strict=True)]
+    write_scores(scores, rows, Y.shape[1])
+    times.append(time.perf_counter())
+    return {step: end - start for step, start, end in zip(SVM_STEPS, times[:-1], times[1:], strict=True)}
+
+
 def require_differences(rows):
     """Exit if the labels of each point have equal scores."""
     several = [row for row in rows if len(row) > 1]
@@ -119,10 +144,13 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("scores")
     parser.add_argument("--sublinear", action="store_true")
+    parser.add_argument("--svm", action="store_true")
     parser.add_argument("--fasttext", action="store_true")
     parser.add_argument("--times", type=Path)
     args = parser.parse_args()
-    task = tag_by_fasttext if args.fasttext else functools.partial(tag, sublinear=args.sublinear)
+    task = functools.partial(tag, sublinear=args.sublinear)
+    if args.svm or args.fasttext:
+        task = tag_by_svm if args.svm else tag_by_fasttext
     times = task(args.folder, args.scores)
     if args.times:
         args.times.write_text(json.dumps(times))

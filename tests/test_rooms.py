@@ -19,7 +19,7 @@ BUDGETS = {
     "gp": 9.3,
     "training": 3.9,
     "prediction": 6.7,
-    "neighbours": 7.5,
+    "neighbours": 7.6,
     "models": 2.0,
     "models/mlgpf": 11.3,
     "models/bmlpl": 6.1,

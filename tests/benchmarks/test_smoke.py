@@ -31,7 +31,7 @@ BENCHMARKS = {
 }
 
 #: These start clusters or new processes, or other tools.
-NOT_RUN = {"cluster", "frozen", "packages", "peers", "start"}
+NOT_RUN = {"cluster", "frozen", "packages", "peers", "small_sets", "start"}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.training.interrupting import assert_same_result, train_with_interrupt
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
-from xmlgp.models.mlgpf.held_out import calibration_points
+from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.models.mlgpf.settings import METHODS, MLGPFSettings
@@ -209,3 +209,63 @@ def test_interruptions_do_not_allow_a_second_restart(tmp_path, fail_at):
         train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     # The last checkpoint before the divergence is kept.
     assert read_checkpoint(tmp_path / "checkpoint").facts["step"] == 2
+
+
+#: Points that are held out are ranked before epochs 1, 2, 3 and 6 of 10, counted from 0.
+STOPPING = {"epochs": None, "batch_size": 6, "factors": 2, "label_weights": False}
+
+
+@pytest.fixture
+def scores(monkeypatch):
+    """Return a function that sets the scores of parameters at the checks, and the list of these parameters."""
+    monkeypatch.setattr(MLGPFSettings, "epoch_count", lambda self, N: self.epochs or 10)
+    seen = []
+
+    def set_scores(*values):
+        seen.clear()
+        monkeypatch.setattr(HeldOutChoices, "score", score)
+        remaining[:] = values
+        return seen
+
+    def score(self, parameters):
+        seen.append({name: value.copy() for name, value in parameters.items()})
+        return remaining.pop(0)
+
+    remaining = []
+    return set_scores
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize(
+    ("values", "best", "epochs"), [((3, 2), 0, 2), ((1, 2, 1.5), 1, 3), ((1, 1, 2, 1), 2, 6), ((1, 2, 3, 4), None, 10)]
+)
+def test_steps_end_where_held_out_points_are_ranked_worse(scores, values, best, epochs):
+    seen = scores(*values)
+    found = train(*prepared(DATASET, **STOPPING))
+    assert len(seen) == len(values)
+    assert len(found.history) == epochs
+    for name in ("loadings", "bias", "latent_weights.mean"):
+        assert best is None or found.parameters[name].tobytes() == seen[best][name].tobytes()
+        assert all(
+            one[name].tobytes() != found.parameters[name].tobytes() for one in seen if one is not seen[best or 0]
+        )
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("chosen", [{"epochs": 5}, {"neighbours": False}, {"calibration": False}], ids=str)
+def test_steps_do_not_end_early_with_epochs_or_without_what_ranks(scores, chosen):
+    seen = scores()
+    found = train(*prepared(DATASET, **STOPPING | chosen))
+    assert not seen
+    assert len(found.history) == chosen.get("epochs", 10)
+
+
+@pytest.mark.usefixtures("many_held_out")
+def test_resuming_does_not_change_where_steps_end(scores, tmp_path):
+    problem = prepared(DATASET, **STOPPING)
+    scores(1, 2, 1)
+    expected = train(*problem)
+    scores(1, 2, 1)
+    found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    assert interruptions > 30
+    assert_same_result(found, expected)

@@ -20,7 +20,7 @@ from xmlgp.models.mlgpf.label_weights.posterior import hidden_label_weights
 from xmlgp.models.mlgpf.methods import Parameters, Problem
 from xmlgp.models.mlgpf.predictor import LABEL_COUNTS_NAME, MLGPFPredictor, word_scales
 from xmlgp.models.mlgpf.settings import MLGPFSettings
-from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts
+from xmlgp.neighbours.choice import DEFAULT, HeldOutPoints, choose, choose_texts, score
 from xmlgp.neighbours.label_texts import TextTerm, default_fit, text_parameters
 from xmlgp.neighbours.predictions import EXACT_LABELS, Neighbours, NeighbourTerm, scaled_words
 from xmlgp.neighbours.regression import BEST, RECALL, Choices, Recall
@@ -171,6 +171,10 @@ class HeldOutChoices(Inference):
             ranked = self._rank(parameters)
             self._calibrate(ranked)
         self._calibrates[:] = True
+
+    def score(self, parameters: Parameters) -> float:
+        """Return how well latent functions, pooled with neighbours, rank the held-out points."""
+        return score(*self._judged(parameters, self._neighbours(self._trained, parameters)))
 
     @functools.cached_property
     def _counts(self) -> Parameters:

@@ -125,8 +125,8 @@ class MLGPFSettings(Settings):
         None,
         "With inducing=features: weights W of each label on features, in addition to the latent functions: "
         "f = Φ h + b + W x.",
-        if_unset="if there are at least ten times as many features as latent functions; never with other inducing "
-        "inputs",
+        if_unset="if features are at least as many as labels, or ten times as many as latent functions; never with "
+        "other inducing inputs",
     )
     neighbours: bool = setting(
         True,
@@ -167,7 +167,8 @@ class MLGPFSettings(Settings):
         minimum=1,
         maximum=EPOCHS_LIMIT,
         if_unset="enough for 800 steps, between 5 and 60; with inducing=features for 600 steps, between 4 and 60, and "
-        f"at most {MOST_EPOCHS_OF_MANY} from {MANY_POINTS} points on",
+        f"at most {MOST_EPOCHS_OF_MANY} from {MANY_POINTS} points on, and fewer where held-out points are ranked worse "
+        "from one twelfth, sixth, third or seven twelfths of them to the next",
     )
     calibration: bool = setting(
         True,

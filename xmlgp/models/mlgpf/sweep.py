@@ -40,8 +40,9 @@ __all__ = ["OFFSET_SHARE", "SWEEPS", "Sweep", "SweepData", "sweep_count"]
 #: On six data sets, one more ranks held-out points no better.
 SWEEPS = 2
 
-#: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
-#: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
+#: Features per latent function from which on label weights are used by default where labels are more than features.
+#: With fewer, Φ h spans all directions that matter: with them, half of Delicious (D=500, K=983, P=100) loses 0.7 of P@1
+#: and gains 0.9 of macro-F1@5. On three sets with D from 442 to 1,836 and fewer labels they lose nothing.
 FEATURES_PER_FACTOR = 10
 
 #: Most pairs of points and labels for a second sweep. With more, it gains little, and its shortlists would take most of
@@ -79,7 +80,7 @@ def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
     """Return the number of sweeps over the labels; 0 without label weights."""
     has_weights = settings.label_weights
     if has_weights is None:
-        has_weights = FEATURES_PER_FACTOR * settings.factor_count <= D
+        has_weights = min(FEATURES_PER_FACTOR * settings.factor_count, K) <= D
     if settings.method is not WEIGHT_SPACE or not has_weights:
         return 0
     return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1

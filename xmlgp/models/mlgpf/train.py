@@ -6,6 +6,7 @@ The training loop runs the stages.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,10 @@ RETRY_RATE = 0.25
 #: Updates of ξ in the last sweep, which adds the held-out points. More of them do not change precision.
 LAST_ROUNDS = 1
 
+#: Shares of the epochs after which held-out points are ranked, to end the steps early. Documents of few words are
+#: ranked best after few epochs: later, the latent functions fit words that occur once.
+CHECKED = (1 / 12, 1 / 6, 1 / 3, 7 / 12)
+
 
 def default_values(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
     """Return what training uses where settings are unset; see `Model.default_values`."""
@@ -78,6 +83,9 @@ class Stochastic(Inference):
 
     Parameters that the bound does not fix are changed in place. The learning rate is `rate` for half of the steps, then
     falls to zero.
+
+    With a `score` of parameters, the steps end where it first falls, after one of the shares `CHECKED` of the epochs,
+    with the parameters of the check before. The steps that remain then do nothing.
     """
 
     random: np.random.Generator
@@ -89,11 +97,13 @@ class Stochastic(Inference):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         rate: float,
+        epochs: int,
+        score: Callable[[Parameters], float] | None = None,
     ) -> None:
         settings = method.settings
         N = labels.shape[0]
         self.random = np.random.default_rng(settings.seed)
-        self.epochs = settings.epoch_count(N)
+        self.epochs = epochs
         self._method = method
         self._coordinates = coordinates
         self._labels = labels
@@ -108,12 +118,22 @@ class Stochastic(Inference):
         self.steps_per_epoch = -(-N // settings.points_in_batch(N))
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
+        self._score = score
+        self._checks = {round(share * epochs) for share in CHECKED} if score else set()
+        #: The parameters of highest score, this score, and whether the steps have ended.
+        self._best = {name: value.copy() for name, value in self._moving.items()} if score else {}
+        self._best_score = np.full(1, -1.0)
+        self._has_ended = np.zeros(1, bool)
 
     def step(self, epoch: int, done: int) -> float | None:
         """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before.
 
         Nothing but the random generator has changed if the gradients cannot be computed.
         """
+        if not done and epoch in self._checks and not self._has_ended:
+            self._check()
+        if self._has_ended:
+            return None
         order = self._order if done else self.random.permutation(len(self._order))
         number = epoch * self.steps_per_epoch + done
         bound_needed = not done or number % BOUND_EVERY == 0
@@ -126,6 +146,15 @@ class Stochastic(Inference):
         rate = self._rate * falling_rate(number / (self.epochs * self.steps_per_epoch))
         self._optimiser.step(self._parameters, gradients, rate)
         return value if bound_needed else None
+
+    def _check(self) -> None:
+        """Keep the parameters if they rank held-out points better than those before; otherwise end with these."""
+        score = self._score(self.parameters()) if self._score else 0.0
+        self._has_ended |= score < self._best_score
+        source, target = (self._best, self._moving) if self._has_ended else (self._moving, self._best)
+        for name, value in source.items():
+            target[name][:] = value
+        self._best_score[:] = score
 
     def check_restored(self, epoch: int, done: int) -> None:
         """Raise ValueError unless the order of an epoch that has begun has each point once."""
@@ -140,7 +169,8 @@ class Stochastic(Inference):
         """Return the arrays that steps change, by name."""
         arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
         arrays |= {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
-        return arrays | {"order": self._order}
+        arrays |= {f"best.{name}": value for name, value in self._best.items()}
+        return arrays | {"order": self._order, "best.score": self._best_score, "ended": self._has_ended}
 
     def parameters(self, epochs: int = 0) -> Parameters:
         """Return the parameters of the model by name; steps may change these arrays."""
@@ -156,6 +186,8 @@ class Training(Stages):
     advice = "try a lower learning_rate or another weighting"
     advice_at_start = "try another weighting, lengthscale or diagonal"
 
+    _choices: HeldOutChoices
+
     def __init__(self, method: MLGPFMethod, problem: Problem, rate: float | None = None) -> None:
         settings = problem.settings
         N, K = problem.labels.shape
@@ -169,7 +201,12 @@ class Training(Stages):
             coordinates = problem.coordinates.select(trained)
             labels = labels[trained]
 
-        steps = Stochastic(method, coordinates, labels, problem.preprocessed.inducing, rate or default)
+        # Held-out points do not change the number of epochs.
+        epochs = settings.epoch_count(N)
+        stops = settings.epochs is None and settings.pools_neighbours and holds_out
+        score = self._score if stops else None
+        inducing = problem.preprocessed.inducing
+        steps = Stochastic(method, coordinates, labels, inducing, rate or default, epochs, score)
         sweeps = sweep_count(settings, N, problem.coordinates.feature_count, K)
         data = SweepData(problem, steps, 2 if sweeps and holds_out else sweeps)
         # Where a last sweep follows, the one before leaves the prior to it: one more update would widen the prior.
@@ -179,6 +216,9 @@ class Training(Stages):
         # With the held-out points, which are neighbours now as well.
         last = Sweep(data, 1, applies=sweeps > 0 and holds_out, rounds=LAST_ROUNDS, shortlisted=held_out)
         super().__init__([steps, first, second, self._choices, last])
+
+    def _score(self, parameters: Parameters) -> float:
+        return self._choices.score(parameters)
 
     @property
     def held_out(self) -> HeldOutMeasures | None:
@@ -220,8 +260,6 @@ def train(
     ClusterError
         If the cluster is lost.
     """
-    # Held-out points do not change the number of epochs.
-    settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
     method = load_method(settings)
     coordinates = method.coordinates(features, preprocessed, executor)
     trained = labels if label_texts is None else widen(labels, int(labels.indices.max(initial=-1)) + 1)
