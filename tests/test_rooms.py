@@ -21,7 +21,7 @@ BUDGETS = {
     "prediction": 6.7,
     "neighbours": 7.6,
     "models": 2.0,
-    "models/mlgpf": 11.3,
+    "models/mlgpf": 11.6,
     "models/bmlpl": 6.1,
     "models/gpc": 3.3,
     "model_folder": 2.2,
