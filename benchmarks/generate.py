@@ -20,7 +20,7 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, Features, as_csr, stack
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.runtime.progress import terminal_progress
+from xmlgp.runtime.progress import Progress
 
 __all__ = ["SHAPES", "GeneratedSet", "Shape", "write"]
 
@@ -162,12 +162,11 @@ class GeneratedSet:
         return as_csr(values, words, _ends(rows), self.D)
 
 
-def write(shape, folder, seed=0, progress=None):
+def write(shape, folder, seed=0):
     """Write train.txt and test.txt of a shape."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    options = {"progress": progress} if progress else {}
     for name, test in ("train", False), ("test", True):
-        write_dataset(Path(folder, f"{name}.txt"), GeneratedSet(shape, seed, test), **options)
+        write_dataset(Path(folder, f"{name}.txt"), GeneratedSet(shape, seed, test))
 
 
 def _power_law(uniforms, size, offset, exponent=1):
@@ -192,7 +191,8 @@ def _ends(rows):
 @click.option("--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 def main(shape, folder, scale, seed):
-    write(SHAPES[shape].scaled(scale), folder, seed, terminal_progress())
+    with Progress(is_shown=True)("writing"):
+        write(SHAPES[shape].scaled(scale), folder, seed)
 
 
 if __name__ == "__main__":

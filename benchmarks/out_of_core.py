@@ -15,7 +15,6 @@ import click
 from benchmarks import harness
 from benchmarks.generate import SHAPES, write
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runtime.progress import terminal_progress
 
 TARGET_MEMORY_GB = 6.0
 TARGET_EPOCH_SECONDS = 600.0
@@ -32,7 +31,7 @@ TARGET_EPOCH_SECONDS = 600.0
 def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
     data, model = folder / f"{shape}-{scale:g}", folder / "model"
     if not (data / "test.txt").exists():
-        write(SHAPES[shape].scaled(scale), data, progress=terminal_progress())
+        write(SHAPES[shape].scaled(scale), data)
     shutil.rmtree(model, ignore_errors=True)
     sizes = "-R", basis_size, "-M", inducing_count
     results = {"shape": vars(SHAPES[shape].scaled(scale)), "R": basis_size, "M": inducing_count, "P": factors}

@@ -8,7 +8,6 @@ from sklearn.utils.extmath import randomized_svd
 
 from tests.grids import each_value
 from tests.problems import small_features
-from tests.training.interrupting import Recorder
 from xmlgp.features import basis as module
 from xmlgp.features.basis import truncated_svd_basis
 from xmlgp.features.weighting import Weighting, weigh
@@ -123,14 +122,6 @@ def test_read_only_features_with_64_bit_indices_are_accepted(monkeypatch):
     for array in (wide.data, wide.indices, wide.indptr):
         array.flags.writeable = False  # as if memory-mapped from the cache
     np.testing.assert_array_equal(basis_of(monkeypatch, "randomised", wide, 20), expected)
-
-
-@pytest.mark.parametrize("features", [small_features(N=80, D=50), sp.csr_array((80, 50), dtype=np.float32)])
-def test_progress_reaches_its_total(monkeypatch, features):
-    progress = Recorder()
-    monkeypatch.setattr(module, "GRAM_LIMIT", 0)
-    truncated_svd_basis(features, 20, 0, progress)
-    assert sum(count for count, _ in progress.updates["truncated SVD"]) == progress.starts["truncated SVD"][0] > 0
 
 
 @pytest.mark.parametrize("outlier", [30, 1000])

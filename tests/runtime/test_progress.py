@@ -1,69 +1,109 @@
-"""Progress bars: drawn on standard error, only if it is a terminal; tests/terminal has them on real ones."""
+"""Progress: a bar on standard error if it is a terminal, and lines otherwise; tests/terminal has real terminals."""
 
 import io
+import os
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from xmlgp.runtime import progress as module
-from xmlgp.runtime.progress import between_bars, end_bars, silent, terminal_progress
+from xmlgp.runtime.progress import Progress, between_bars, end_bars, silent
 
 
-class Screen(io.StringIO):
-    def isatty(self):
-        return True
+class Stream(io.StringIO):
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.isatty = lambda: is_terminal
+        self.fileno = lambda: 2
 
 
-@pytest.fixture
-def screen(monkeypatch):
-    """Let standard error be a terminal, on which every update is drawn; return what is written to it."""
-    screen = Screen()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=screen))
-    monkeypatch.setattr(module._Bar, "mininterval", 0, raising=False)
+def show(monkeypatch, is_terminal):
+    """Let standard error be a terminal or not, and be written often; return what is written, and a way to wait."""
+    stream = Stream(is_terminal)
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(module.os, "get_terminal_size", lambda number: os.terminal_size((80, 30)))
+    monkeypatch.setattr(module, "DRAW_SECONDS", 0.001)
+    monkeypatch.setattr(module, "LINE_SECONDS", 0.001)
     monkeypatch.setenv("TERM", "xterm")
-    return screen
+
+    def wait_for(text):
+        for _ in range(10_000):
+            if text in stream.getvalue():
+                return
+            module.threading.Event().wait(0.001)
+        raise AssertionError(f"{text!r} does not come: {stream.getvalue()[-300:]!r}")
+
+    return stream, wait_for
 
 
-@pytest.mark.parametrize("progress", [lambda: silent, terminal_progress, lambda: terminal_progress(quiet=True)])
-def test_nothing_is_drawn_if_standard_error_is_not_a_terminal(capsys, progress):
-    with progress()("work", total=3, unit=" steps") as bar:
-        bar.update(2, bound="-7.5")
+def test_quiet_work_shows_nothing(monkeypatch):
+    stream, _ = show(monkeypatch, True)
+    for progress in silent, Progress(is_shown=False):
+        with progress("work"):
+            progress.plan(lambda phase, share: 3.0)
+            progress.at("a phase", 0.5)
+            module.threading.Event().wait(0.02)
+    assert stream.getvalue() == ""
+
+
+def test_short_work_shows_nothing(capsys):
+    with Progress(is_shown=True)("work"):
+        pass
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_long_work_without_reports_shows_what_is_done_and_what_is_left(monkeypatch, is_terminal):
+    stream, wait_for = show(monkeypatch, is_terminal)
+    progress = Progress(is_shown=True)
+    with progress("training"):
+        wait_for("training 00:00")
+        with progress("reading a\nfile"):
+            wait_for(r"training: reading a\nfile 00:00")
+        places = []
+        progress.plan(lambda *place: places.append(place) or 75.0)
+        progress.at("steps", 0.25)
+        # No time is over.
+        wait_for("training: steps   0 %|" if is_terminal else "training: steps, 0 %, about 01:15 left\n")
+        wait_for("about 01:15 left")
+    assert ("steps", 0.25) in places
+    text = stream.getvalue()
+    assert is_terminal == ("\n" not in text)
+    assert text.endswith(module.ERASE if is_terminal else " left\n")
+    assert max(map(len, text.replace("\n", module.ERASE).split(module.ERASE))) <= 78
+
+
 @pytest.mark.parametrize("term", ["dumb", None])
-def test_a_terminal_that_cannot_overwrite_has_no_bars(screen, monkeypatch, term):
+def test_a_terminal_that_cannot_overwrite_has_lines(monkeypatch, term):
+    stream, wait_for = show(monkeypatch, True)
     if term:
         monkeypatch.setenv("TERM", term)
     else:
         monkeypatch.delenv("TERM")
-    assert terminal_progress() is silent
-    end_bars()
-    assert screen.getvalue() == ""
+    with Progress(is_shown=True)("work"):
+        wait_for("work 00:00\n")
+    assert set(stream.getvalue().split("\n")) == {"work 00:00", ""}
 
 
-@pytest.mark.parametrize(("total", "unit"), [(np.float32(3), " steps"), (np.int64(3), "B"), (None, None), (3.0, None)])
-def test_counts_and_totals_may_be_of_numpy_and_a_label_is_one_line(screen, total, unit):
-    with terminal_progress()("a\nlabel", total, unit) as bar:
-        bar.update(np.float32(1.5), bound="-7.5")
-        bar.update(np.float64(1.6))
-    assert r"a\nlabel" in screen.getvalue()
-    assert "\n" not in screen.getvalue()
-
-
-def test_facts_fit_in_80_columns(screen):
-    with terminal_progress()("train", 601, " steps") as bar:
-        bar.update(468, epoch="47/60", bound="-58280.1")
-        bar.refresh()
-    assert "epoch=47/60, bound=-58280.1]" in screen.getvalue()
-
-
-def test_lines_between_bars_stand_alone_and_bars_that_an_error_leaves_are_removed(screen):
-    bar = terminal_progress()("work", 3, " steps")
+def test_lines_between_bars_stand_alone_and_bars_that_an_error_leaves_are_removed(monkeypatch):
+    stream, wait_for = show(monkeypatch, True)
+    work = Progress(is_shown=True)("work")
+    work.__enter__()
+    wait_for("work 00:00")
     with between_bars():
-        print("a note", file=screen)
-    assert "\ra note\n" in screen.getvalue()
-    bar.update()
+        print("a note", file=stream)
+    assert f"{module.ERASE}a note\n" in stream.getvalue()
     end_bars()
-    assert screen.getvalue().endswith("\r\x1b[K")
+    ended = stream.getvalue()
+    assert ended.endswith(module.ERASE)
+    module.threading.Event().wait(0.02)
+    assert stream.getvalue() == ended
+
+
+def test_a_log_that_is_closed_is_no_error(monkeypatch):
+    stream, wait_for = show(monkeypatch, False)
+    with Progress(is_shown=True)("work"):
+        wait_for("work")
+        stream.close()
+        module.threading.Event().wait(0.02)
+    assert stream.closed

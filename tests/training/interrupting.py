@@ -1,9 +1,9 @@
 """Interrupt training after given steps, resume it from its checkpoints, and compare the results."""
 
-import contextlib
 import itertools
 
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import Progress
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 from xmlgp.training.loop import Loop
 
@@ -57,21 +57,15 @@ def assert_same_result(found, expected):
     assert untimed(history) == untimed(other_history)
 
 
-class Recorder:
-    """A progress that records how each bar starts, and its updates as counts and facts."""
+class Recorder(Progress):
+    """A progress that records the shares of each phase."""
 
     def __init__(self):
-        self.starts, self.updates = {}, {}
+        super().__init__(is_shown=False)
+        self.shares = {}
 
-    @contextlib.contextmanager
-    def __call__(self, label, total=None, unit="it"):
-        self.starts[label], updates = (total, unit), self.updates.setdefault(label, [])
-
-        class Bar:
-            def update(self, count=1, **facts):
-                updates.append((count, facts))
-
-        yield Bar()
+    def at(self, phase, share=None):
+        self.shares.setdefault(phase, []).append(share)
 
 
 def replace_steps(monkeypatch, replacement):

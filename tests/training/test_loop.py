@@ -83,8 +83,9 @@ def test_training_ends_after_convergence(needed):
     parameters, history = train(progress, epochs_needed=needed)
     assert len(history) == parameters["epochs"] == needed
     assert parameters["total"][0] == sum(range(needed * STEPS))
-    # Steps that are no longer needed count as done.
-    assert [count for count, _ in progress.updates["train"]] == [1 / STEPS] * needed * STEPS + [EPOCHS - needed]
+    steps = EPOCHS * STEPS
+    assert progress.shares.pop("writing") == progress.shares["steps"][:1] == [None]
+    assert progress.shares["steps"][1:] == pytest.approx([n / steps for n in range(1, needed * STEPS)])
 
 
 def test_training_time_excludes_the_hook(monkeypatch):
@@ -106,8 +107,7 @@ def test_epochs_have_equal_parts_of_the_progress(tmp_path):
     path, progress = tmp_path / "checkpoint", Recorder()
     interrupt(path, 4)
     train(progress, checkpoints=resumed(path))
-    assert progress.starts["train"] == (EPOCHS, None)
-    assert [count for count, _ in progress.updates["train"]] == pytest.approx([1 + 1 / STEPS] + [1 / STEPS] * 8)
+    assert progress.shares["steps"] == pytest.approx([n / (EPOCHS * STEPS) for n in range(4, EPOCHS * STEPS)])
 
 
 @pytest.mark.parametrize(

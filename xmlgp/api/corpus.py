@@ -109,15 +109,13 @@ class Corpus:
 
     def _with_labels(self, documents: Iterable[Document], rows: LabelRows) -> Iterator[Document]:
         """Yield documents, each of which adds its labels to rows, and its group."""
-        with self._reporter.progress(f"reading {self.path}", unit=" documents") as bar:
-            for document in documents:
-                try:
-                    rows.add(document.labels)
-                except BadName as error:
-                    raise DataFormatError(self.path, document.line, str(error)) from None
-                self._groups.append(document.group)
-                yield document
-                bar.update(1)
+        for document in documents:
+            try:
+                rows.add(document.labels)
+            except BadName as error:
+                raise DataFormatError(self.path, document.line, str(error)) from None
+            self._groups.append(document.group)
+            yield document
 
     def _vectorizer(self, model: Signature) -> WordCounts:
         """Return the vectorizer of a model; SettingsError if it was not trained on text."""

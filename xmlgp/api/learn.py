@@ -215,15 +215,16 @@ def _train_again(model: TrainedModel, points: Dataset, reporter: Reporter) -> Tr
     """Return the model that is trained on all points, and replaces the one in its locked folder."""
     facts = {"learned": model.learned, "classes": model.classes}
     run = Run(points, model.names, model.settings, reporter, texts=model.numbered_texts, facts=facts)
-    if model.folder is None:
-        return run.train(run.preprocess())
-    path = model.folder.path
-    run = replace(run, reporter=reporter.about(path))
-    run.reporter.note(f"training again on {counted(points.N, 'point')}")
-    # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
-    interrupted = readable_run(path)
-    is_same = interrupted is not None and interrupted.difference(run.identity, run.settings) is None
-    return train_into(path, run, resume=is_same, overwrite=True)
+    with reporter.progress("training"):
+        if model.folder is None:
+            return run.train(run.preprocess())
+        path = model.folder.path
+        run = replace(run, reporter=reporter.about(path))
+        run.reporter.note(f"training again on {counted(points.N, 'point')}")
+        # A run on other points is discarded: the model keeps what it had learned, and new points are still elsewhere.
+        interrupted = readable_run(path)
+        is_same = interrupted is not None and interrupted.difference(run.identity, run.settings) is None
+        return train_into(path, run, resume=is_same, overwrite=True)
 
 
 def _with_names(model: TrainedModel, names: Names, retrain: bool, reporter: Reporter) -> TrainedModel:

@@ -135,7 +135,7 @@ def _scores_in_file(path: str, most: int, reporter: Reporter) -> NamedScores:
         for name, start in ("csv", b"id,"), ("tsv", b"id\t"):
             if format == name or first.startswith(start):
                 return read_label_table(reader, name)
-        return NamedScores(read_open_scores(reader, reporter.progress))
+        return NamedScores(read_open_scores(reader))
 
 
 def _scores_in_matrix(table: Any, name: str, most: int, note: Note) -> Scores:

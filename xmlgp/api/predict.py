@@ -168,12 +168,10 @@ class Predictions:
         """Open the points without reading their labels."""
         return self.source.stream(self.model.signature, False, self.reporter)
 
-    def score(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
-        """Yield open points with their scores, in blocks; progress is shown as a share of N, if it is known."""
-        with self.reporter.progress("predict", N, " points") as bar:
-            for block in _score_blocks(self.model, self.scoring, points.blocks(), self.executor, points.waits):
-                yield block
-                bar.update(block.scores.N)
+    def score(self, points: PointStream) -> Iterator[ScoredPoints]:
+        """Yield open points with their scores, in blocks."""
+        with self.reporter.progress("predict"):
+            yield from _score_blocks(self.model, self.scoring, points.blocks(), self.executor, points.waits)
         if points.without_words:
             verb = "has" if points.without_words == 1 else "have"
             documents = f"{counted(points.without_words, 'document')} {verb}"
@@ -232,12 +230,11 @@ def write(predictions: Predictions, out: FilePath = "-", format: str | None = No
         raise UsageError("an explanation needs the format jsonl, tsv or csv.")
     with predictions.points() as points, open_output(out) as stream:
         format = format or ("jsonl" if points.is_text or predictions.explain else "scores")
-        # A scores file starts with the number of points. In other formats it only serves progress, for which it is not
-        # worth reading all texts in advance.
-        N = points.count() if format == "scores" or not points.is_text else None
-        blocks = _flush_after_each(predictions.score(points, N), stream)
+        blocks = _flush_after_each(predictions.score(points), stream)
         if format == "scores":
-            write_scores(stream, N or 0, model.data["K"], (block.scores for block in blocks), predictions.is_assigned)
+            scores = (block.scores for block in blocks)
+            # The file starts with the number of points.
+            write_scores(stream, points.count(), model.data["K"], scores, predictions.is_assigned)
         else:
             predictions.writer().write(stream, format, blocks)
 

@@ -26,7 +26,7 @@ class RowsFile:
 
     def __init__(self, lines: LineReader, reporter: Reporter) -> None:
         self.lines = lines
-        self._progress, self._note = reporter
+        self._note = reporter.note
         self.path = lines.path
         self._folder = Path(os.path.dirname(self.path))
 
@@ -36,9 +36,7 @@ class RowsFile:
         SettingsError if names are missing or others than those of the model.
         """
         self._check_first_feature(model)
-        dataset, data_format = read_rows(
-            self.lines, self._progress, model.K > 1 if model.K else None, self._note, model.first_feature
-        )
+        dataset, data_format = read_rows(self.lines, model.K > 1 if model.K else None, self._note, model.first_feature)
         if model.K and data_format != REPOSITORY:  # which alone declares its sizes
             dataset = fit_to_model(dataset, max(model.D, dataset.D), model.K, self.path)
         beside = self._names_beside(dataset.D, dataset.K)
@@ -65,7 +63,7 @@ class RowsFile:
     def labels(self, multilabel: bool | None) -> LabelledPoints:
         """Return the labels of the points; `multilabel` is that of `read_rows`."""
         # How the features are numbered does not matter here.
-        dataset, data_format = read_rows(self.lines, self._progress, multilabel)
+        dataset, data_format = read_rows(self.lines, multilabel)
         beside = self._names_beside(None, dataset.K)
         return LabelledPoints(dataset.labels, beside.labels, None, dataset.D, data_format == MULTILABEL)
 

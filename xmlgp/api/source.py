@@ -15,11 +15,11 @@ from xmlgp.api.points import FilePath, Matrix, PointStream, Signature, TrainingD
 from xmlgp.api.rows import RowsFile
 from xmlgp.data.dataset import Dataset, check_sizes
 from xmlgp.data.dense_files import DenseRows, read_dense
-from xmlgp.data.files import format_ending, locate, open_input
+from xmlgp.data.files import NoSuchFileError, format_ending, locate, open_input
 from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER
-from xmlgp.runtime.errors import NoSuchFileError, SettingsError, UsageError
+from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.runtime.untrusted_text import excerpt
@@ -171,7 +171,7 @@ class Source:
         analysis = self.analysis or Analysis()
         analysis.check()
         dense = self._dense()
-        with self._open("train", model, reporter) as points:
+        with reporter.progress("reading"), self._open("train", model, reporter) as points:
             self._check_training_file(model.folder if model else folder)
             if points.columns is None and analysis != Analysis():
                 advice = "to choose words or n-grams, give the text, or vectorize it again"

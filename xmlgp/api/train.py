@@ -108,11 +108,12 @@ def train(
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
     source = Source.of(data, labels)
-    run = read_run(source, settings, path, reporter=reporter, executor=executor, keep_points=keep_points)
-    if path is None:
-        return run.train(run.preprocess())
-    with lock_model_folder(path):
-        return train_into(Path(path), run, resume, overwrite, checkpoint_seconds)
+    with reporter.progress("training"):
+        run = read_run(source, settings, path, reporter=reporter, executor=executor, keep_points=keep_points)
+        if path is None:
+            return run.train(run.preprocess())
+        with lock_model_folder(path):
+            return train_into(Path(path), run, resume, overwrite, checkpoint_seconds)
 
 
 @dataclass(frozen=True, eq=False)

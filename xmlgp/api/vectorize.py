@@ -58,4 +58,4 @@ def vectorize(
         left_out = counted(sum(block.labels.nnz for block in blocks) - points[-1].labels.nnz, "label")
         documents = counted(points[-1].N, "document")
         reporter.note(f"{source.title}: {documents}; {left_out} left out because no training document has them")
-    return write_folder(folder, dict(zip(names, points, strict=True)), vocabulary, reporter.progress)
+    return write_folder(folder, dict(zip(names, points, strict=True)), vocabulary)

@@ -45,7 +45,8 @@ def fetch(name: str | None, into: str, mirror: str | None, force: bool, as_list:
     if name is None:
         _print_table(datasets)
         return
-    fetched = fetch_dataset(datasets[name], into, mirror, force, reporter.progress)
+    with reporter.progress("fetch"):
+        fetched = fetch_dataset(datasets[name], into, mirror, force)
     status = f"fetched ({fetched.origin})" if fetched.origin else "already present and verified"
     reporter.note(f"{datasets[name].name}: {status}")
     for path in fetched.paths:

@@ -21,7 +21,7 @@ from xmlgp.cli import with_options
 from xmlgp.cluster.connection import open_executor
 from xmlgp.runtime.executor import Executor
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import Reporter, between_bars, ignore, terminal_progress
+from xmlgp.runtime.progress import Progress, Reporter, between_bars, ignore
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
@@ -155,7 +155,7 @@ def quiet_option(command: Function) -> Function:
     @functools.wraps(command)
     def wrapped(quiet: bool, **options: OptionValue) -> object:
         note = ignore if quiet else show_note
-        return command(reporter=Reporter(terminal_progress(quiet), note), **options)
+        return command(reporter=Reporter(Progress(is_shown=not quiet), note), **options)
 
     return wrapped
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from xmlgp.runtime.cache_folder import folder_for_run
+from xmlgp.cluster.cache_folder import folder_for_run
 from xmlgp.runtime.errors import ClusterError
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes

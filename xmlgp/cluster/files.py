@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.cluster.cache_folder import cache_root
 from xmlgp.data.dataset import as_csr
 from xmlgp.runtime.atomic_files import report_errors_as
-from xmlgp.runtime.cache_folder import cache_root
 from xmlgp.runtime.npy import write_array
 
 __all__ = ["StoredMatrices", "array_in_file", "pack", "unpack"]

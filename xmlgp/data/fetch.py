@@ -22,7 +22,6 @@ from xmlgp.data.tickets import tickets
 from xmlgp.data.toy import toy_dataset
 from xmlgp.runtime.atomic_files import report_errors_as, temporary_folder
 from xmlgp.runtime.errors import FetchError
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import escape, quote
 
 __all__ = ["FetchedDataset", "fetch"]
@@ -52,11 +51,7 @@ class FetchedDataset(NamedTuple):
 
 
 def fetch(
-    entry: Entry,
-    into: str | os.PathLike[str] = "data",
-    mirror: str | None = None,
-    force: bool = False,
-    progress: Progress = silent,
+    entry: Entry, into: str | os.PathLike[str] = "data", mirror: str | None = None, force: bool = False
 ) -> FetchedDataset:
     """Fetch the files of a data set into the folder `into`/NAME.
 
@@ -74,8 +69,6 @@ def fetch(
         binary data sets as binary/FILE.
     force : bool
         Fetch all files and replace existing ones.
-    progress : callable
-        See `xmlgp.runtime.progress`.
 
     Returns
     -------
@@ -98,8 +91,7 @@ def fetch(
         raise FetchError(f"{entry.name} cannot be downloaded; {_advice(entry)}")
     with temporary_folder(folder) as hidden:
         for file in missing:
-            with progress(f"fetching {entry.name}/{file.name}", unit=None):
-                _create(entry, file, hidden, mirror)
+            _create(entry, file, hidden, mirror)
             _verify(hidden / file.name, entry, file, f"{file.name} from {mirror or entry.source}")
         for file in missing:
             with report_errors_as(folder / file.name, hidden / file.name):

@@ -21,7 +21,8 @@ from typing import Any, BinaryIO, cast
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 from xmlgp.runtime.errors import UsageError, XmlgpError
 
-__all__ = ["OPTIONS_FILE", "check_outputs", "documents_in", "format_ending", "locate", "open_input", "open_output"]
+__all__ = ["OPTIONS_FILE", "NoSuchFileError", "check_outputs", "documents_in", "format_ending", "locate", "open_input"]
+__all__ += ["open_output"]
 
 #: The options with which the corpora in a folder are read, as `xmlgp split` writes them.
 OPTIONS_FILE = "corpus.json"
@@ -72,6 +73,21 @@ MOST_EXPANDED = 100
 
 #: What reading damaged or truncated gzip data raises.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+class NoSuchFileError(UsageError, FileNotFoundError):
+    """Points are given by a str that names no file.
+
+    `str(error)` says how to give texts in Python. `strerror` is the reason of the operating system, which the command
+    line shows.
+    """
+
+    def __init__(self, error: OSError, text: str) -> None:
+        super().__init__(error.errno, error.strerror, error.filename)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def locate(path: str | os.PathLike[str], part: str) -> str:

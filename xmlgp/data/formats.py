@@ -14,7 +14,7 @@ from xmlgp.data.files import open_input
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.runtime.errors import DataFormatError
-from xmlgp.runtime.progress import Progress, ignore, silent
+from xmlgp.runtime.progress import ignore
 
 __all__ = [
     "LIBSVM",
@@ -90,15 +90,11 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_rows(LineReader(stream, path), silent)[0]
+        return read_rows(LineReader(stream, path))[0]
 
 
 def read_rows(
-    reader: LineReader,
-    progress: Progress = silent,
-    multilabel: bool | None = None,
-    note: Callable[[str], object] = ignore,
-    first: int | None = None,
+    reader: LineReader, multilabel: bool | None = None, note: Callable[[str], object] = ignore, first: int | None = None
 ) -> tuple[Dataset, str]:
     """Return the points of an open file (`LineReader` at the first line), and `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
 
@@ -107,10 +103,10 @@ def read_rows(
     DataFormatError is raised if the file is malformed.
     """
     if is_libsvm(reader.peek_line()):
-        dataset, multilabel = libsvm_format.read_points(reader, progress, multilabel, note, first=first)
+        dataset, multilabel = libsvm_format.read_points(reader, multilabel, note, first=first)
         data_format = MULTILABEL if multilabel else LIBSVM
     else:
-        dataset = repository_format.read_points(reader, progress)
+        dataset = repository_format.read_points(reader)
         data_format = REPOSITORY
     for noun, matrix in ("features", dataset.features.sparse), ("labels", dataset.labels):
         columns = matrix.shape[1]
@@ -136,7 +132,7 @@ def read_blocks(
     """
     if not is_libsvm(reader.peek_line()):
         return repository_format.read_blocks(reader)
-    dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled, first, D)
+    dataset, _ = libsvm_format.read_points(reader, K > 1, note, labelled, first, D)
     dataset = fit_to_model(dataset, D, K if labelled else 0, reader.path, note)
     return Header(*dataset.shape), iter([dataset])
 

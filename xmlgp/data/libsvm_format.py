@@ -23,7 +23,7 @@ from xmlgp.data.dataset import Dataset, Features, as_csr, stack_rows
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import ScannedRows, row_of, scan_rows
 from xmlgp.runtime.errors import DataFormatError
-from xmlgp.runtime.progress import Progress, ignore, silent
+from xmlgp.runtime.progress import ignore
 
 __all__ = ["MAX_FEATURES", "read_points"]
 
@@ -35,7 +35,6 @@ COMMENT = re.compile(rb"#[^\n]*")
 
 def read_points(
     reader: LineReader,
-    progress: Progress = silent,
     multilabel: bool | None = None,
     note: Callable[[str], object] = ignore,
     labelled: bool = True,
@@ -51,13 +50,9 @@ def read_points(
     gets the assumptions. Unless they are to be `labelled`, K is 0, and labels may be any numbers.
     """
     blocks = []
-    with progress(f"reading {reader.path}", unit=" points") as bar:
-        for line, text in reader.blocks():
-            block = scan_rows(
-                COMMENT.sub(b"", text), line, reader.path, MAX_FEATURES + 1, MAX_FEATURES + 1, libsvm=True
-            )
-            blocks.append(block)
-            bar.update(len(block.lines))
+    for line, text in reader.blocks():
+        block = scan_rows(COMMENT.sub(b"", text), line, reader.path, MAX_FEATURES + 1, MAX_FEATURES + 1, libsvm=True)
+        blocks.append(block)
     if not any(len(block.lines) for block in blocks):
         raise DataFormatError(reader.path, reader.line_number, "the file has no points")
     labels, features, lines = zip(*blocks, strict=True)

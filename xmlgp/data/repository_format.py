@@ -23,7 +23,6 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import scan_rows
 from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.errors import DataFormatError, XmlgpError
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["HEADER", "INDEX_BOUND", "MAX_HEADER_BYTES", "Header", "read_blocks", "read_points", "write_dataset"]
@@ -49,18 +48,13 @@ class Header(NamedTuple):
     K: int
 
 
-def read_points(reader: LineReader, progress: Progress = silent) -> Dataset:
+def read_points(reader: LineReader) -> Dataset:
     """Return the points of an open file (`LineReader` at the first line); DataFormatError has the line number."""
     header, blocks = read_blocks(reader)
-    parts = [empty_dataset(header.D, header.K)]
-    with progress(f"reading {reader.path}", total=header.N, unit=" points") as bar:
-        for block in blocks:
-            parts.append(block)
-            bar.update(block.N)
-    return replace(stack(parts), first_feature=0)
+    return replace(stack([empty_dataset(header.D, header.K), *blocks]), first_feature=0)
 
 
-def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Progress = silent) -> None:
+def write_dataset(path: str | os.PathLike[str], dataset: Dataset) -> None:
     """Write a data file from which `xmlgp.data.formats.read_dataset` reads the same data set.
 
     Parameters
@@ -68,19 +62,16 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Prog
     path : str or Path
         The file, which appears when it is complete. It is gzipped if named `.gz`; `-` is standard output.
     dataset : Dataset
-    progress : callable
-        See `xmlgp.runtime.progress`.
     """
     path = os.fspath(path)
     N = dataset.N
-    with open_output(path) as stream, progress(f"writing {os.path.basename(path)}", total=N, unit=" points") as bar:
+    with open_output(path) as stream:
         stream.write(b"%d %d %d\n" % dataset.shape)
         for rows in row_blocks(N, ROWS_PER_WRITE):
             block = dataset.rows(rows)
             if not np.isfinite(block.features.sparse.data).all():
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write("".join(_format_lines(block)).encode())
-            bar.update(block.N)
 
 
 def read_blocks(reader: LineReader) -> tuple[Header, Iterator[Dataset]]:

@@ -17,7 +17,6 @@ from xmlgp.data.dataset import consecutive_rows
 from xmlgp.features.weighting import largest_magnitude, row_chunks
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.runtime.executor import LOCAL_EXECUTOR, Executor
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["truncated_svd_basis"]
@@ -41,7 +40,7 @@ PANEL = 256
 
 
 def truncated_svd_basis(
-    features: csr_array, size: int, seed: int, progress: Progress = silent, executor: Executor = LOCAL_EXECUTOR
+    features: csr_array, size: int, seed: int, executor: Executor = LOCAL_EXECUTOR
 ) -> NDArray[np.float32]:
     """Return the top min(R, N, D) right singular vectors of weighted X, N×D, as the rows of X̃, R×D ([S] section 2.2).
 
@@ -54,7 +53,7 @@ def truncated_svd_basis(
     shared = features, 1 / (largest_magnitude(features) or 1)
     with one_blas_thread():
         exact = features.shape[1] <= GRAM_LIMIT
-        vectors = _exact(shared, executor) if exact else _randomised(shared, size, seed, progress, executor)
+        vectors = _exact(shared, executor) if exact else _randomised(shared, size, seed, executor)
     basis: NDArray[np.float32] = np.ascontiguousarray(vectors[:, :size], np.float32).T
     return basis
 
@@ -83,9 +82,7 @@ def _gram(shared: tuple[csr_array, float], rows: slice) -> NDArray[np.float64]:
     return gram
 
 
-def _randomised(
-    shared: tuple[csr_array, float], size: int, seed: int, progress: Progress, executor: Executor
-) -> NDArray[np.float32]:
+def _randomised(shared: tuple[csr_array, float], size: int, seed: int, executor: Executor) -> NDArray[np.float32]:
     """Return at least `size` approximate right singular vectors, by powers of XᵀX."""
     import scipy.linalg
 
@@ -96,17 +93,15 @@ def _randomised(
     shift = np.float32(0)
     shards = _shards(features)
     panels = [slice(start, start + PANEL) for start in range(0, width, PANEL)]
-    with progress("truncated SVD", total=POWERS * len(panels), unit=" panels") as bar:
-        for _ in range(POWERS):
-            image = np.multiply(block, -shift, order="F")
-            for columns in panels:
-                vectors = np.ascontiguousarray(block[:, columns])
-                for part in executor.map(_product, ((rows, vectors) for rows in shards), shared):
-                    image[:, columns] += part
-                bar.update()
-            block, triangle = scipy.linalg.qr(image, overwrite_a=True, mode="economic", check_finite=False)
-            # At most half of the least eigenvalue that is wanted, so that unwanted ones do not grow.
-            shift = max(shift, (shift + np.linalg.svd(triangle, compute_uv=False)[-1]) / 2)
+    for _ in range(POWERS):
+        image = np.multiply(block, -shift, order="F")
+        for columns in panels:
+            vectors = np.ascontiguousarray(block[:, columns])
+            for part in executor.map(_product, ((rows, vectors) for rows in shards), shared):
+                image[:, columns] += part
+        block, triangle = scipy.linalg.qr(image, overwrite_a=True, mode="economic", check_finite=False)
+        # At most half of the least eigenvalue that is wanted, so that unwanted ones do not grow.
+        shift = max(shift, (shift + np.linalg.svd(triangle, compute_uv=False)[-1]) / 2)
     # The left singular vectors of the last image, whose first ones converge to the eigenvectors of XᵀX.
     rotation, _, _ = np.linalg.svd(triangle)
     return dense.product(block, rotation)

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Features
 from xmlgp.features.inputs import Inputs
 from xmlgp.linear_algebra import sparse
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
@@ -35,9 +34,7 @@ CHUNK = 1024
 Points: TypeAlias = "csr_array | NDArray[np.float32]"
 
 
-def initial_inducing(
-    inputs: Inputs, count: int, method: str, seed: int, progress: Progress = silent
-) -> NDArray[np.float32]:
+def initial_inducing(inputs: Inputs, count: int, method: str, seed: int) -> NDArray[np.float32]:
     """Return M (`count`) initial inducing inputs, or as many as there are points, M×R or M×D.
 
     The method is "kmeans" or "rows". They are computed from all points, or a uniform sample that fits into memory.
@@ -47,10 +44,9 @@ def initial_inducing(
     rows = np.sort(np.random.default_rng(seed).choice(points.shape[0], count, replace=False))
     inducing = _dense(points[rows])
     if method == "kmeans":
-        with one_blas_thread(), progress("k-means", total=KMEANS_ITERATIONS, unit=" iterations") as bar:
+        with one_blas_thread():
             for _ in range(KMEANS_ITERATIONS):
                 inducing = _cluster_means(points, inducing)
-                bar.update()
     return inducing
 
 

@@ -127,8 +127,8 @@ def find_inducing_inputs(
     if settings.inducing == "subspace":
         from xmlgp.features.basis import truncated_svd_basis
 
-        basis = truncated_svd_basis(weighted.sparse, settings.basis_size, settings.seed, progress, executor)
-    inducing = _initial_inducing(Inputs(weighted, basis, np.float32, dense_limit=0), settings, progress)
+        basis = truncated_svd_basis(weighted.sparse, settings.basis_size, settings.seed, executor)
+    inducing = _initial_inducing(Inputs(weighted, basis, np.float32, dense_limit=0), settings)
     if "se" in settings.kernel:
         # Centroids of unit rows are short, so an SE kernel has all points at the same distance and does not learn.
         norms = np.linalg.norm(inducing, axis=1, keepdims=True)
@@ -152,12 +152,12 @@ def standardise_features(features: Features, settings: Any, progress: Progress =
         check_magnitudes(features.sparse, "use standardise=true")
         preprocessed = Preprocessed(Weighting.named("none"))
     inputs = preprocessed.inputs(features, np.float32, dense_limit=0)
-    return preprocessed._replace(inducing=_initial_inducing(inputs, settings, progress))
+    return preprocessed._replace(inducing=_initial_inducing(inputs, settings))
 
 
-def _initial_inducing(inputs: Inputs, settings: Any, progress: Progress) -> NDArray[np.float32]:
+def _initial_inducing(inputs: Inputs, settings: Any) -> NDArray[np.float32]:
     """Return the initial inducing inputs, M×R or M×D."""
-    return initial_inducing(inputs, settings.inducing_count, settings.start_of_inducing, settings.seed, progress)
+    return initial_inducing(inputs, settings.inducing_count, settings.start_of_inducing, settings.seed)
 
 
 def _check_not_empty(features: Features) -> None:

@@ -2,14 +2,14 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
 from numba.core.base import BaseContext
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "is_compiled"]
 
 #: Floating-point transformations that the compiler may use, so that loops use vector instructions. It may not assume
 #: finite numbers: training that diverges must produce NaN.
@@ -51,3 +51,11 @@ def compiled(function: Function) -> Function:
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
     result: Function = dispatcher
     return result
+
+
+def is_compiled(function: Any) -> bool:
+    """Return whether the machine code of a compiled function is in this process or on disk."""
+    # A function without a folder for it has another cache.
+    with contextlib.suppress(AttributeError):
+        return bool(function.signatures or function._cache._cache_file._load_index())
+    return False

@@ -36,6 +36,7 @@ __all__ = [
     "Regressed",
     "in_words",
     "regress",
+    "solve",
 ]
 
 #: The names of these numbers in a model.
@@ -161,7 +162,7 @@ def regress(
         word_factor *= has_words
     # The place of each word among those of the nearest rows, from 1 on.
     places = np.zeros(rows.shape[1], np.int32)
-    _solve(
+    solve(
         read_only((rows.indptr, rows.indices, rows.data)),
         between,
         found.exponents(kernel),
@@ -174,7 +175,7 @@ def regress(
 
 
 @compiled
-def _solve(
+def solve(
     rows: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
     between: NDArray[np.float32],
     exponents: NDArray[np.float32],

@@ -29,7 +29,6 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND
 from xmlgp.data.scanner import SCORES, scan_rows
 from xmlgp.runtime.errors import DataFormatError, NumericalError
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Scores", "read_open_scores", "read_scores", "write_scores"]
@@ -163,27 +162,25 @@ def write_scores(stream: BinaryIO, N: int, K: int, blocks: Iterable[Scores], ass
         raise ValueError(f"scores of {written} points for a file of {N}")
 
 
-def read_scores(path: str | os.PathLike[str], progress: Progress = silent) -> Scores:
+def read_scores(path: str | os.PathLike[str]) -> Scores:
     """Read a scores file, compressed or not, or `-` for standard input, in the order of the file.
 
     DataFormatError names a malformed line.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_open_scores(LineReader(stream, path), progress)
+        return read_open_scores(LineReader(stream, path))
 
 
-def read_open_scores(reader: LineReader, progress: Progress = silent) -> Scores:
+def read_open_scores(reader: LineReader) -> Scores:
     """Read a scores file that is open at its first line, as `read_scores` does."""
     N, K, assigned = _read_header(reader) or (None, MOST_LABELS, False)
     parts = [csr_array((0, K))]
-    with progress(f"reading {reader.path}", total=N, unit=" points") as bar:
-        for line, text in reader.blocks(N):
-            # A line that begins with a blank has no labels of a data file.
-            pairs = b" " + _as_pairs(text).replace(b"\n", b"\n ")
-            rows = scan_rows(pairs[:-1], line, reader.path, K, 0, pair=SCORES)
-            parts.append(rows.features)
-            bar.update(len(rows.lines))
+    for line, text in reader.blocks(N):
+        # A line that begins with a blank has no labels of a data file.
+        pairs = b" " + _as_pairs(text).replace(b"\n", b"\n ")
+        rows = scan_rows(pairs[:-1], line, reader.path, K, 0, pair=SCORES)
+        parts.append(rows.features)
     matrix = stack_rows(parts)
     if N is None:
         K = int(matrix.indices.max(initial=-1)) + 1

@@ -67,7 +67,7 @@ class Answers:
         labels: list[csr_array] = []
         worst: list[tuple[float, int, Any, str | None]] = []
         N = 0
-        with progress("report", unit=" points") as bar:
+        with progress("report"):
             for block in blocks:
                 points = block.points
                 top = Scores.stack(list(predictor.top(points.features, SHOWN, "probability")), predictor.label_count)
@@ -81,7 +81,6 @@ class Answers:
                 scores.append(top)
                 labels.append(points.labels)
                 N += points.N
-                bar.update(points.N)
         # Later blocks may have labels that no earlier one has.
         K = max([predictor.label_count, *(part.shape[1] for part in labels)])
         true = vstack([csr_array((0, K), dtype=bool), *(widen(part, K) for part in labels)], "csr")

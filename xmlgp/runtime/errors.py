@@ -17,7 +17,6 @@ __all__ = [
     "ModelFolderError",
     "ModelInUseError",
     "NamesFormatError",
-    "NoSuchFileError",
     "NumericalError",
     "SettingsError",
     "UsageError",
@@ -90,21 +89,6 @@ class SettingsError(XmlgpError, ValueError):
 
 class UsageError(XmlgpError):
     """Arguments that contradict each other."""
-
-
-class NoSuchFileError(UsageError, FileNotFoundError):
-    """Points are given by a str that names no file.
-
-    `str(error)` says how to give texts in Python. `strerror` is the reason of the operating system, which the command
-    line shows.
-    """
-
-    def __init__(self, error: OSError, text: str) -> None:
-        super().__init__(error.errno, error.strerror, error.filename)
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:

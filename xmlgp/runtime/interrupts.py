@@ -28,14 +28,13 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 class Interrupted(BaseException):
     """A signal asked the process to end. Like KeyboardInterrupt, it is not an `Exception`.
 
-    A caller may set `advice`, a clause for the user, and that there is a run to resume.
+    A caller may set `advice`, a clause for the user.
     """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
         self.advice: str | None = None
-        self.resumable = False
 
     @property
     def status(self) -> int:

@@ -1,4 +1,4 @@
-"""Progress of long work: the library reports it, the command line shows it on a terminal.
+"""Progress of long work: the library reports it, the command line shows it on standard error.
 
 Library functions take `progress=silent` and know neither terminals nor options.
 """
@@ -6,58 +6,75 @@ Library functions take `progress=silent` and know neither terminals nor options.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple, Protocol
-from weakref import WeakSet
+from typing import NamedTuple
 
 from tqdm import tqdm
 
-from xmlgp.runtime.untrusted_text import visible
+from xmlgp.runtime.untrusted_text import fitted, visible
 
-__all__ = ["QUIET", "Bar", "Progress", "Reporter", "between_bars", "end_bars", "ignore", "silent", "terminal_progress"]
+__all__ = ["QUIET", "Progress", "Reporter", "between_bars", "end_bars", "ignore", "silent"]
 
-#: Layouts of tqdm for bars whose counts mean nothing to a reader, by whether the total is known.
-TIME_LAYOUTS = {True: "{l_bar}{bar}| {elapsed}<{remaining}{postfix}", False: "{desc}"}
+#: Layouts of a bar, and of a line where there is no terminal.
+LAYOUTS = {
+    True: "{desc} {percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left",
+    False: "{desc}, {percentage:.0f} %, about {remaining} left",
+}
 
-#: The layout of bars with counts and facts, which have no room for the rate beside them in 80 columns.
-FACTS_LAYOUT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+#: Seconds from one drawing of a bar to the next, and from one line to the next.
+DRAW_SECONDS = 0.2
+LINE_SECONDS = 30.0
 
-#: The width of a bar in columns if the terminal does not report its own.
-COLUMNS = 79
+#: Most columns of a line.
+WIDEST = 200
 
-
-class Bar(Protocol):
-    """The progress of one piece of work."""
-
-    def update(self, n: float = 1, **facts: object) -> object:
-        """Advance the bar by some units, and show facts at its end."""
-
-
-class Progress(Protocol):
-    """A function that shows the progress of long work: the type of the parameter `progress` of library functions."""
-
-    def __call__(self, label: str, total: float | None = None, unit: str | None = "it") -> AbstractContextManager[Bar]:
-        """Show a bar with a label until the `with` block ends."""
+#: Erases the line of a terminal.
+ERASE = "\r\x1b[K"
 
 
-class _NoBar:
-    """A bar that is not shown."""
+class Progress:
+    """Receives how far long work is, and shows it if `is_shown`; the type of the parameter `progress`.
 
-    def update(self, n: float = 1, **facts: object) -> None:
-        pass
+    Work has phases, one after the other. Work that begins within other work is a phase of it.
+    """
+
+    def __init__(self, is_shown: bool) -> None:
+        self._is_shown = is_shown
+
+    @contextlib.contextmanager
+    def __call__(self, title: str) -> Iterator[None]:
+        """Show work until the `with` block ends."""
+        is_outer = self._is_shown and _work.ended.is_set()
+        if is_outer:
+            _work.title, _work.estimate, _work.ended = title, None, threading.Event()
+            threading.Thread(target=_show, args=(_work.ended,), daemon=True).start()
+        self.at(title)
+        try:
+            yield
+        finally:
+            if is_outer:
+                end_bars()
+
+    def plan(self, estimate: Callable[[str, float | None], float | None]) -> None:
+        """Take a function that is called now and then: of a phase and the share that is done, the seconds left."""
+        if self._is_shown:
+            _work.estimate = estimate
+
+    def at(self, phase: str, share: float | None = None) -> None:
+        """Take notice that work is in a phase, of which a share is done, if that is known."""
+        if self._is_shown:
+            _work.place = phase, share
 
 
-@contextlib.contextmanager
-def silent(label: str, total: float | None = None, unit: str | None = "it") -> Iterator[Bar]:
-    """Show nothing; the default `progress` of every library function."""
-    yield _NoBar()
+#: Shows nothing; the default `progress` of every library function.
+silent = Progress(is_shown=False)
 
 
-def ignore(text: str) -> None:
+def ignore(text: object) -> None:
     """Take no notice of a message; the default `note` of every library function."""
 
 
@@ -76,66 +93,72 @@ class Reporter(NamedTuple):
 QUIET = Reporter()
 
 
-class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """A bar on standard error that fits its terminal, and that is erased at the end."""
+class _work:
+    """The work that is shown."""
 
-    #: No monitor thread: tqdm would wait for it at exit.
-    monitor_interval = 0
-
-    _instances: ClassVar[WeakSet[object]]
-
-    def __init__(self, label: str, total: float | None = None, unit: str | None = "it") -> None:
-        super().__init__(
-            desc=visible(label),
-            total=total,
-            unit=unit or "it",
-            unit_scale=unit == "B",
-            file=sys.stderr,
-            leave=False,
-            dynamic_ncols=True,
-            miniters=0,
-            bar_format=None if unit else TIME_LAYOUTS[bool(total)],
-        )
-
-    @property
-    def format_dict(self) -> dict[str, Any]:
-        """What a drawn bar consists of, with room for a ^C that the terminal echoes, which would wrap it."""
-        facts = super().format_dict
-        return {**facts, "ncols": max((facts["ncols"] or COLUMNS) - 2, 1)}
-
-    def update(self, n: float | None = 1, **facts: object) -> bool | None:
-        """Advance the bar by some units, and show facts at its end."""
-        if facts:
-            self.set_postfix(facts, refresh=False)
-            self.bar_format = self.bar_format or FACTS_LAYOUT
-        # Fractions of a total of 1 may add up to more by a rounding error, and tqdm would warn of it.
-        return super().update(min(n or 0, (self.total or math.inf) - self.n))
+    title: str
+    place: tuple[str, float | None]
+    estimate: Callable[[str, float | None], float | None] | None
+    #: Set where no work is shown.
+    ended = threading.Event()
+    ended.set()
+    #: Of the threads that write.
+    lock = threading.RLock()
 
 
-def terminal_progress(quiet: bool = False) -> Progress:
-    """Return a `progress` that draws bars on standard error if that is a terminal, unless `quiet`.
-
-    If the unit of a bar is None, its counts are not shown, only the times that follow from them.
-    """
-    return silent if quiet or not _can_draw() else _Bar
+def _show(ended: threading.Event) -> None:
+    """Draw a bar, or write a line, now and then: long computations do not report before they end."""
+    began = time.monotonic()
+    next_line = LINE_SECONDS
+    can_draw = _can_draw()
+    # Standard error may be a log on a full disk.
+    with contextlib.suppress(OSError, ValueError):
+        while not ended.wait(DRAW_SECONDS):
+            elapsed = time.monotonic() - began
+            phase, share = _work.place
+            left = _work.estimate and _work.estimate(phase, share)
+            if not can_draw and elapsed < next_line:
+                continue
+            next_line += LINE_SECONDS
+            # Room for a ^C that the terminal echoes, which would wrap the bar.
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns - 2 if can_draw else WIDEST
+            text = tqdm.format_meter(
+                elapsed,
+                elapsed + (left or 0),
+                elapsed,
+                columns,
+                visible(phase if phase == _work.title else f"{_work.title}: {phase}"),
+                # By it tqdm divides what is left.
+                rate=1.0,
+                bar_format="{desc} {elapsed}" if left is None else LAYOUTS[can_draw],
+            )
+            with _work.lock:
+                if not ended.is_set():
+                    _erase()
+                    print(fitted(text, columns), end="" if can_draw else "\n", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def between_bars() -> Iterator[None]:
-    """Let the block write lines to standard error; bars are drawn again below them."""
-    with _Bar.external_write_mode(sys.stderr):
+    """Let the block write lines to standard error; a bar is drawn again below them."""
+    with _work.lock:
+        _erase()
         yield
 
 
 def end_bars() -> None:
-    """Erase all bars, and a ^C that the terminal has echoed, so that the next message begins a line.
+    """End the bar, and erase it and a ^C that the terminal has echoed, so that the next message begins a line.
 
-    When work ends early, an unfinished generator may still hold a bar.
+    When work ends early, an unfinished generator may still hold it.
     """
-    for bar in [bar for bar in _Bar._instances if isinstance(bar, _Bar)]:
-        bar.close()
+    with _work.lock:
+        _work.ended.set()
+        _erase()
+
+
+def _erase() -> None:
     if _can_draw():
-        sys.stderr.write("\r\x1b[K")
+        sys.stderr.write(ERASE)
         sys.stderr.flush()
 
 

@@ -14,7 +14,6 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.atomic_files import temporary_folder
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import hold_lock
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
 
 __all__ = ["files_to_replace", "write_folder"]
@@ -26,9 +25,7 @@ LOCK = ".lock"
 TEST = re.compile(r"test(-\d+)?\.txt")
 
 
-def write_folder(
-    folder: str | os.PathLike[str], files: Mapping[str, Dataset], names: Names, progress: Progress = silent
-) -> list[Path]:
+def write_folder(folder: str | os.PathLike[str], files: Mapping[str, Dataset], names: Names) -> list[Path]:
     """Write points with the names of text, by the names of their files; return all files.
 
     If anything fails, the earlier files stay. A data set of text in the folder is replaced, with its test points.
@@ -44,7 +41,7 @@ def write_folder(
     }
     with temporary_folder(folder) as staged:
         for name, points in files.items():
-            write_dataset(staged / name, points, progress)
+            write_dataset(staged / name, points)
         for name, content in contents.items():
             (staged / name).write_bytes(content)
         written = [folder / name for name in (*files, *contents)]

@@ -30,6 +30,8 @@ class Inference:
     #: otherwise.
     epochs = 1
     steps_per_epoch = 1
+    #: The expected costs of its phases; one phase needs no numbers.
+    costs: Mapping[str, tuple[float, float]] = {"steps": (0.0, 1.0)}  # noqa: RUF012 -- it is never changed
     #: Whether no further epoch is needed.
     converged = False
     #: The `numpy.random.Generator` that steps draw from; None if they draw nothing.
@@ -42,9 +44,9 @@ class Inference:
     def check_restored(self, epoch: int, done: int) -> None:
         """Raise ValueError if the arrays of an untrusted checkpoint, after `done` steps of an epoch, are impossible."""
 
-    def place(self, epoch: int) -> dict[str, str]:
-        """Return the number of an epoch and of all, as the progress shows them."""
-        return {"epoch": f"{epoch + 1}/{self.epochs}"}
+    def phase(self, epoch: int, done: int) -> tuple[str, float | None]:
+        """Return what the progress shows after `done` steps of an epoch: a phase and the share of it; None for zero."""
+        return "steps", (epoch + done / self.steps_in(epoch)) / self.epochs or None
 
     def begin(self, epoch: int) -> None:
         """Prepare for the steps of an epoch.
@@ -100,11 +102,10 @@ class Stages(Inference):
             epoch -= stage.epochs
         raise IndexError("there are not so many epochs")
 
-    def place(self, epoch: int) -> dict[str, str]:
-        """Return the numbers that the progress shows, of this stage and of those before."""
-        current, stage_epoch = self._at(epoch)
-        before = self._stages[: self._stages.index(current)]
-        return merged(stage.place(stage.epochs - 1) for stage in before) | current.place(stage_epoch)
+    def phase(self, epoch: int, done: int) -> tuple[str, float | None]:
+        """Return what the progress shows of the stage of an epoch."""
+        stage, stage_epoch = self._at(epoch)
+        return stage.phase(stage_epoch, done)
 
     def begin(self, epoch: int) -> None:
         """Begin the stages up to that of an epoch."""

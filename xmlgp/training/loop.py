@@ -20,6 +20,7 @@ from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter, TrainingState
 from xmlgp.training.inference import Inference
 from xmlgp.training.result import is_valid_history
+from xmlgp.training.time_left import TimeLeft
 
 __all__ = ["Loop", "TrainingDiverged"]
 
@@ -94,8 +95,10 @@ class Loop(Generic[InferenceT]):
                 checkpoints.resume_from = None
             else:
                 self.inference.begin(0)
+            progress.plan(TimeLeft(self.inference.costs))
             with defer_signals() if checkpoints else contextlib.nullcontext():
                 self._run_epochs(progress, after_epoch, checkpoints)
+            progress.at("writing")
             parameters = self._parameters()
         self._check_finite(parameters)
         return parameters, self.history
@@ -146,38 +149,26 @@ class Loop(Generic[InferenceT]):
     ) -> None:
         """Make the steps of all epochs that remain, and write checkpoints."""
         inference = self.inference
-        shown: dict[str, str] = {}
-        with progress("train", total=inference.epochs, unit=None) as bar:
-            if self._ended:
-                bar.update(inference.epochs)
-            elif self._step:
-                steps = 1 if self._is_over else inference.steps_in(self._epoch)
-                bar.update(self._epoch + self._done / steps)
-            while not self._is_over:
-                epoch = self._epoch
-                steps = inference.steps_in(epoch)
-                began = time.perf_counter() - self._seconds
-                shown |= inference.place(epoch)
-                while self._done < steps:
-                    try:
-                        shown |= self._make_step()
-                    except ClusterError:
-                        if checkpoints:
-                            checkpoints.maybe_save(self.state, now=True)
-                        raise
-                    bar.update(1 / steps, **shown)
-                    self._seconds = time.perf_counter() - began
-                    if checkpoints and self._done < steps:
-                        checkpoints.maybe_save(self.state)
-                self._end_epoch(after_epoch)
-                if self._ended:
-                    # Steps that are no longer needed count as done, so the bar ends full.
-                    bar.update(inference.epochs - self._epoch, **shown)
-                if checkpoints:
-                    checkpoints.maybe_save(self.state, epoch_ended=True)
+        while not self._is_over:
+            steps = inference.steps_in(self._epoch)
+            began = time.perf_counter() - self._seconds
+            while self._done < steps:
+                progress.at(*inference.phase(self._epoch, self._done))
+                try:
+                    self._make_step()
+                except ClusterError:
+                    if checkpoints:
+                        checkpoints.maybe_save(self.state, now=True)
+                    raise
+                self._seconds = time.perf_counter() - began
+                if checkpoints and self._done < steps:
+                    checkpoints.maybe_save(self.state)
+            self._end_epoch(after_epoch)
+            if checkpoints:
+                checkpoints.maybe_save(self.state, epoch_ended=True)
 
-    def _make_step(self) -> dict[str, str]:
-        """Make one step; return its estimate of the objective to be shown."""
+    def _make_step(self) -> None:
+        """Make one step."""
         try:
             value = self.inference.step(self._epoch, self._done)
         except NumericalError as error:
@@ -185,10 +176,8 @@ class Loop(Generic[InferenceT]):
         if value is not None and not np.isfinite(value):
             raise self._diverged(f"the {self.inference.objective.replace('_', ' ')} is not finite")
         self._done += 1
-        if value is None:
-            return {}
-        self._estimates.append(float(value))
-        return {self.inference.objective: f"{value:.6g}"}
+        if value is not None:
+            self._estimates.append(float(value))
 
     def _end_epoch(self, after_epoch: EpochHook | None) -> None:
         """Add an epoch with an objective to the history and call the hook; begin the next epoch."""

@@ -1,6 +1,5 @@
 """Training of MLGPF: what it trains on, the number of epochs, and the second attempt."""
 
-import contextlib
 import dataclasses
 import itertools
 
@@ -11,10 +10,11 @@ from scipy.special import expit
 from sklearn.metrics import ndcg_score
 
 from tests.problems import small_dataset
-from tests.training.interrupting import assert_same_result, train_with_interruptions, untimed
+from tests.training.interrupting import Recorder, assert_same_result, train_with_interruptions, untimed
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
+from xmlgp.models.costs import expected_costs
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
@@ -104,25 +104,21 @@ def test_nothing_is_calibrated_if_one_part_has_no_labels(inducing, side):
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
-@pytest.mark.usefixtures("held")
-def test_progress_of_training_is_complete():
-    stages, ended = [], []
-
-    @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        done = []
-        stages.append(label)
-
-        class Bar:
-            def update(self, count=1, **facts):
-                done.append(count)
-
-        yield Bar()
-        assert sum(done) == pytest.approx(total)
-        ended.append(label)
-
-    train(*prepared(DATASET, epochs=2), progress)
-    assert stages == ended == ["train"]
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize(
+    "options", [{}, {"neighbours": False}, {"label_weights": False}, {"inducing": "free"}], ids=str
+)
+def test_the_phases_of_training_are_those_that_are_expected(options):
+    arguments = prepared(DATASET, epochs=2, **options)
+    progress = Recorder()
+    train(*arguments, progress)
+    expected = [*expected_costs(arguments[3], DATASET.features, DATASET.labels, 15), "writing"]
+    if options:
+        expected = [phase for phase in expected if phase in progress.shares]
+    assert list(progress.shares) == expected
+    for shares in progress.shares.values():
+        assert shares[0] is None
+        assert shares[1:] == sorted(shares[1:])
 
 
 @pytest.mark.parametrize("inducing", ["free", "features"])

@@ -147,9 +147,9 @@ class HeldOutChoices(Inference):
         self._measures = np.zeros(len(MEASURE_NAMES))
         self._intervals = np.zeros((INTERVAL_COUNT, 2))
 
-    def place(self, epoch: int) -> dict[str, str]:
-        """Return nothing."""
-        return {}
+    def phase(self, epoch: int, done: int) -> tuple[str, None]:
+        """Return what the progress shows."""
+        return "calibration", None
 
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""

@@ -98,7 +98,7 @@ class Factors(NamedTuple):
 class SweepData:
     """What the sweeps of a run share, computed when the first begins, after the stochastic `steps`.
 
-    Sweeps change the label weights and the shortlists in place. `total` is the number of sweeps.
+    Sweeps change the label weights and the shortlists in place. There are none if `total` is 0.
     """
 
     def __init__(self, problem: Problem, steps: Inference, total: int) -> None:
@@ -250,9 +250,10 @@ class Sweep(Inference):
         self._shortlists: Generator[Any, None, None] | None = None
         self._updates: Generator[Any, None, None] | None = None
 
-    def place(self, epoch: int) -> dict[str, str]:
-        """Return the number of the sweep."""
-        return {"sweep": f"{self._number + 1}/{self._data.total}"}
+    def phase(self, epoch: int, done: int) -> tuple[str, float | None]:
+        """Return what the progress shows: a share of the blocks of labels, before which are those of points."""
+        share = max(0, done - len(self._point_blocks)) / len(self._label_blocks)
+        return "last weights" if self._number else "weights", share or None
 
     def notes(self) -> dict[str, int]:
         """Return the number of the sweep, counted from 1."""

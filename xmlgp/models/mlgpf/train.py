@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Features, widen
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
+from xmlgp.models.costs import expected_costs
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import MLGPFMethod, Parameters, Problem, load_method
 from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
@@ -208,13 +209,14 @@ class Training(Stages):
         inducing = problem.preprocessed.inducing
         steps = Stochastic(method, coordinates, labels, inducing, rate or default, epochs, score)
         sweeps = sweep_count(settings, N, problem.coordinates.feature_count, K)
-        data = SweepData(problem, steps, 2 if sweeps and holds_out else sweeps)
+        data = SweepData(problem, steps, sweeps)
         # Where a last sweep follows, the one before leaves the prior to it: one more update would widen the prior.
         first = Sweep(data, 0, applies=sweeps > 0, updates_prior=not holds_out, left_out=held_out)
         second = Sweep(data, 1, applies=sweeps > 1 and not holds_out)
         self._choices = HeldOutChoices(problem, (trained, held_out), data.parameters, settings.pools_neighbours)
         # With the held-out points, which are neighbours now as well.
         last = Sweep(data, 1, applies=sweeps > 0 and holds_out, rounds=LAST_ROUNDS, shortlisted=held_out)
+        self.costs = expected_costs(settings, problem.features, problem.labels, len(held_out))
         super().__init__([steps, first, second, self._choices, last])
 
     def _score(self, parameters: Parameters) -> float:

@@ -1,6 +1,6 @@
 """The cache folder follows the environment, and folders of runs do not stay in it."""
 
-from xmlgp.runtime.cache_folder import cache_root, folder_for_run
+from xmlgp.cluster.cache_folder import cache_root, folder_for_run
 
 
 def test_the_folder_follows_the_environment(monkeypatch, tmp_path):

@@ -1,0 +1,76 @@
+"""The time left of a training, on a fake clock."""
+
+import pytest
+
+from xmlgp.training.time_left import TimeLeft
+
+COSTS = {"steps": (0.0, 20.0), "neighbours": (15.0, 0.0), "weights": (1.0, 10.0)}
+
+
+class Clock:
+    now = 0.0
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("xmlgp.training.time_left.time.monotonic", lambda: clock.now)
+    return clock
+
+
+def run(clock, costs, speed=1.0, resumed_at=0.0, shares=50, expected=COSTS):
+    """Yield what is left really, and what is estimated, in a training whose phases take `costs` times `speed`."""
+    estimate = TimeLeft(expected)
+    total = speed * sum(map(sum, costs.values()))
+    start, steps = costs["steps"]
+    began = speed * (start + resumed_at * steps) if resumed_at else 0.0
+    for phase, (before, of_steps) in costs.items():
+        first = resumed_at if phase == "steps" else 0.0
+        if not first:
+            for _part in range(10):
+                yield total - began - clock.now, estimate(phase, None)
+                clock.now += speed * before / 10
+        for number in range(round(first * shares), shares if of_steps else 0):
+            yield total - began - clock.now, estimate(phase, number / shares or None)
+            clock.now += speed * of_steps / shares
+
+
+@pytest.mark.parametrize(("speed", "resumed_at"), [(0.2, 0.0), (1.0, 0.0), (7.0, 0.0), (1.0, 0.8)])
+def test_a_machine_of_another_speed_has_its_time_left_after_a_tenth(clock, speed, resumed_at):
+    points = list(run(clock, COSTS, speed, resumed_at))
+    for left, estimated in points:
+        if left < 0.9 * points[0][0]:
+            assert estimated == pytest.approx(left, rel=1 / 3, abs=0.5 * speed)
+
+
+def test_the_time_of_compilation_says_nothing_wrong_of_what_follows(clock):
+    costs = {"steps": (5.0, 20.0), "neighbours": (15.0, 0.0), "weights": (6.0, 10.0)}
+    for left, estimated in run(clock, costs, expected=costs):
+        assert estimated is None or estimated == pytest.approx(left, rel=0.1)
+
+
+def test_phases_that_take_longer_than_expected_leave_those_after_them_what_they_take(clock):
+    other = COSTS | {"steps": (0.0, 22.0), "neighbours": (14.0, 0.0)}
+    for left, estimated in run(clock, other):
+        assert estimated is None or estimated == pytest.approx(left, rel=1 / 3, abs=1)
+
+
+def test_time_that_goes_by_without_a_report_counts(clock):
+    estimate = TimeLeft(COSTS)
+    estimate("steps", None)
+    clock.now = 20.0
+    assert estimate("neighbours", None) == pytest.approx(26.0)
+    clock.now = 30.0
+    assert estimate("neighbours", None) == pytest.approx(16.0)
+
+
+def test_nothing_is_known_of_a_phase_without_a_cost_or_before_anything_is_done(clock):
+    estimate = TimeLeft({"steps": (0.0, 1.0)})
+    assert estimate("reading", 0.5) is None
+    assert estimate("steps", None) is None
+
+
+def test_one_phase_of_unknown_cost_is_told_by_its_share(clock):
+    points = list(run(clock, {"steps": (0.0, 300.0)}, expected={"steps": (0.0, 1.0)}))
+    for left, estimated in points[20:]:
+        assert estimated == pytest.approx(left, rel=1 / 3)
