@@ -14,7 +14,7 @@ from tests.training.interrupting import Recorder, assert_same_result, train_with
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
-from xmlgp.models.costs import expected_costs
+from xmlgp.models.mlgpf.costs import expected_costs
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Features, widen
 from xmlgp.features.inputs import Inputs
 from xmlgp.features.pipeline import Preprocessed
-from xmlgp.models.costs import expected_costs
+from xmlgp.models.mlgpf.costs import expected_costs
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import MLGPFMethod, Parameters, Problem, load_method
 from xmlgp.models.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
@@ -50,10 +50,6 @@ RETRY_RATE = 0.25
 #: Updates of ξ in the last sweep, which adds the held-out points. More of them do not change precision.
 LAST_ROUNDS = 1
 
-#: Shares of the epochs after which held-out points are ranked, to end the steps early. Documents of few words are
-#: ranked best after few epochs: later, the latent functions fit words that occur once.
-CHECKED = (1 / 12, 1 / 6, 1 / 3, 7 / 12)
-
 
 def default_values(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
     """Return what training uses where settings are unset; see `Model.default_values`."""
@@ -82,11 +78,12 @@ def training_rate(settings: MLGPFSettings, N: int, K: int) -> float:
 class Stochastic(Inference):
     """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over minibatches of N points, of almost equal size.
 
-    Parameters that the bound does not fix are changed in place. The learning rate is `rate` for half of the steps, then
+    Parameters that the bound does not fix are changed in place. The number of epochs is that for `all_points`, with
+    those that are held out. The learning rate is `rate` for half of the steps, then
     falls to zero.
 
-    With a `score` of parameters, the steps end where it first falls, after one of the shares `CHECKED` of the epochs,
-    with the parameters of the check before. The steps that remain then do nothing.
+    With a `score` of parameters, the steps end where it first falls, before one of the `checked_epochs` of
+    the settings, with the parameters of the check before. The steps that remain then do nothing.
     """
 
     random: np.random.Generator
@@ -98,13 +95,13 @@ class Stochastic(Inference):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         rate: float,
-        epochs: int,
+        all_points: int,
         score: Callable[[Parameters], float] | None = None,
     ) -> None:
         settings = method.settings
         N = labels.shape[0]
         self.random = np.random.default_rng(settings.seed)
-        self.epochs = epochs
+        self.epochs = settings.epoch_count(all_points)
         self._method = method
         self._coordinates = coordinates
         self._labels = labels
@@ -120,9 +117,9 @@ class Stochastic(Inference):
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
         self._score = score
-        self._checks = {round(share * epochs) for share in CHECKED} if score else set()
+        self._checks = settings.checked_epochs(all_points) if score else frozenset()
         #: The parameters of highest score, this score, and whether the steps have ended.
-        self._best = {name: value.copy() for name, value in self._moving.items()} if score else {}
+        self._best = {name: value.copy() for name, value in self._moving.items()} if self._checks else {}
         self._best_score = np.full(1, -1.0)
         self._has_ended = np.zeros(1, bool)
 
@@ -202,12 +199,9 @@ class Training(Stages):
             coordinates = problem.coordinates.select(trained)
             labels = labels[trained]
 
-        # Held-out points do not change the number of epochs.
-        epochs = settings.epoch_count(N)
-        stops = settings.epochs is None and settings.pools_neighbours and holds_out
-        score = self._score if stops else None
+        score = self._score if holds_out else None
         inducing = problem.preprocessed.inducing
-        steps = Stochastic(method, coordinates, labels, inducing, rate or default, epochs, score)
+        steps = Stochastic(method, coordinates, labels, inducing, rate or default, N, score)
         sweeps = sweep_count(settings, N, problem.coordinates.feature_count, K)
         data = SweepData(problem, steps, sweeps)
         # Where a last sweep follows, the one before leaves the prior to it: one more update would widen the prior.

@@ -29,10 +29,16 @@ def expected_costs(
     is_swept = sweep_count(settings, N, features.D, K) > 0
     listing = 2.2e-11 * K * P if N * K <= MOST_SCORED else 1.9e-4
     updating = is_swept * 8e-7 * nnz
+    epochs = settings.epoch_count(N)
+    # One kernel of four, and fewer nearest points.
+    checking = H * (5e-4 + 4e-6 * features.width + 2e-8 * K) * len(settings.checked_epochs(N))
     compiling = not is_compiled(solve)
     return {
-        "steps": (4.5 * compiling, settings.epoch_count(N) * N * point),
+        "steps": (14.5 * compiling, epochs * N * point + checking),
         "weights": (6.5 * compiling + listing * N, 2 * updating),
-        "calibration": (15.0 * compiling + H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K), 0.0),
+        "calibration": (
+            15.0 * compiling - 10 * compiling * (checking > 0) + H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K),
+            0.0,
+        ),
         "last weights": (0.0, updating),
     }
