@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.runtime.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
@@ -179,7 +179,7 @@ def _scan_lines(
     return points, WELL_FORMED, at
 
 
-@compiled
+@compiled_part
 def _scan_labels(
     text: NDArray[np.uint8], at: int, K: int, libsvm: bool, labels: NDArray[np.int32], count: int
 ) -> tuple[int, int, int]:
@@ -199,7 +199,7 @@ def _scan_labels(
     return WELL_FORMED, at, count
 
 
-@compiled
+@compiled_part
 def _scan_pairs(
     text: NDArray[np.uint8], at: int, D: int, features: NDArray[np.int32], values: NDArray[np.float64], count: int
 ) -> tuple[int, int, int]:
@@ -224,13 +224,13 @@ def _scan_pairs(
     return WELL_FORMED, at, count
 
 
-@compiled
+@compiled_part
 def _is_blank(text: NDArray[np.uint8], at: int) -> bool:
     """Return whether a position has a space, a tab or a newline."""
     return text[at] in (SPACE, NEWLINE, TAB)
 
 
-@compiled
+@compiled_part
 def _skip_blanks(text: NDArray[np.uint8], at: int) -> int:
     """Return the next position that has no space and no tab."""
     while text[at] == SPACE or text[at] == TAB:
@@ -238,7 +238,7 @@ def _skip_blanks(text: NDArray[np.uint8], at: int) -> int:
     return at
 
 
-@compiled
+@compiled_part
 def _scan_decimal(text: NDArray[np.uint8], at: int) -> tuple[int, float]:
     """Return the end of a decimal such as `1`, `.5`, `+1` and `-2.5e-3`, which is its start if there is none, and it.
 

@@ -67,8 +67,7 @@ class Weighting(NamedTuple):
 
 def count_points(features: csr_array) -> NDArray[np.int64]:
     """Return the number of points that have each feature, D."""
-    counts: NDArray[np.int64] = sparse.column_sums(features.indices, features.shape[1])
-    return counts
+    return sparse.column_sums(features.indices, features.shape[1])
 
 
 def inverse_frequencies(name: str, N: int, counts: NDArray[np.int64]) -> NDArray[np.float32] | None:

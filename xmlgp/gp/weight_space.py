@@ -174,7 +174,7 @@ class WeightSpace:
         # The gradient of the bound by the divergence of each feature: −1, divided by the probability of the feature.
         d_kl = (-1 / self._shares(len(d_moments.mean))[columns]).astype(dtype)
         by_feature = values.T.tocsr()
-        arrays = by_feature.indptr, by_feature.indices, by_feature.data
+        arrays = sparse.arrays_of(by_feature)
         features = columns, whitened, root, d_kl
         sums = np.empty((len(root), width), dtype), np.empty_like(root), np.empty_like(root)
 

@@ -1,4 +1,4 @@
-"""The decorator that compiles a loop to machine code."""
+"""The decorators that compile a loop to machine code."""
 
 import contextlib
 from collections.abc import Callable
@@ -9,11 +9,17 @@ from numba.core.base import BaseContext
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-__all__ = ["compiled", "is_compiled"]
+__all__ = ["compiled", "compiled_part", "is_compiled"]
 
-#: Floating-point transformations that the compiler may use, so that loops use vector instructions. It may not assume
-#: finite numbers: training that diverges must produce NaN.
-ARITHMETIC = {"reassoc", "contract", "arcp", "nsz"}
+#: Options of Numba. The floating-point transformations are for loops that use vector instructions. None assumes finite
+#: numbers: training that diverges must produce NaN. Nothing passes these functions to others, for which Numba would
+#: compile a wrapper of each.
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    "error_model": "numpy",
+}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -27,12 +33,18 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: object, target_context: BaseContext) -> object:
         rtsys.initialize(target_context)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
-        with self._guard_against_spurious_io_errors():  # type: ignore[no-untyped-call, unused-ignore]
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call, unused-ignore]
+        return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call, unused-ignore]
 
     def save_overload(self, sig: object, data: object) -> None:
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
+
+
+#: Compile a function that other compiled functions call, and Python does not. Numba writes no wrapper for Python, which
+#: takes as long as a short function, and the machine code is cached in that of the callers.
+compiled_part: Callable[[Function], Function] = numba.njit(  # type: ignore[call-overload, unused-ignore]  # no such option
+    no_cpython_wrapper=True, **OPTIONS
+)
 
 
 def compiled(function: Function) -> Function:
@@ -41,16 +53,11 @@ def compiled(function: Function) -> Function:
     Division by zero gives infinity, as in NumPy, because a check would prevent vector instructions. The machine code is
     cached beside the package, or in the user's cache folder.
     """
-    # Nothing passes these functions to others, for which Numba would compile a wrapper of each.
-    # The types of Numba lack the option.
-    dispatcher = numba.njit(  # type: ignore[call-overload, unused-ignore]
-        function, nogil=True, no_cfunc_wrapper=True, fastmath=ARITHMETIC, error_model="numpy"
-    )
+    dispatcher: Any = numba.njit(function, **OPTIONS)
     # RuntimeError: no folder is writable.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
-    result: Function = dispatcher
-    return result
+    return dispatcher  # type: ignore[no-any-return]
 
 
 def is_compiled(function: Any) -> bool:

@@ -8,10 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["column_sums", "first_not_below", "present_columns", "product", "row", "row_grain", "rows_replaced"]
+__all__ = [
+    "arrays_of",
+    "column_sums",
+    "first_not_below",
+    "present_columns",
+    "product",
+    "row",
+    "row_grain",
+    "rows_replaced",
+]
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
@@ -87,10 +96,13 @@ def product(
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), right.dtype)
     grain = row_grain(left, right.shape[1])
-    parallel_for(
-        lambda start, stop: _rows(left.indptr, left.indices, left.data, right, out, start, stop), len(out), grain
-    )
+    parallel_for(lambda start, stop: _rows(*arrays_of(left), right, out, start, stop), len(out), grain)
     return out
+
+
+def arrays_of(matrix: csr_array) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[Any]]:
+    """Return `indptr`, `indices` and `data`, because compiled functions cannot take a csr_array."""
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 def row_grain(left: csr_array, width: int) -> int:
@@ -98,7 +110,7 @@ def row_grain(left: csr_array, width: int) -> int:
     return int(max(1, left.shape[0] * GRAIN // max(1, left.nnz * width)))
 
 
-@compiled
+@compiled_part
 def row(
     indices: NDArray[np.integer],
     data: NDArray[np.floating],
@@ -134,7 +146,7 @@ def row(
         e += 1
 
 
-@compiled
+@compiled_part
 def first_not_below(values: NDArray[np.integer], value: int, start: int, stop: int) -> int:
     """Return the first e from `start` on with values[e] ≥ value, or `stop`; values ascend. For compiled functions.
 

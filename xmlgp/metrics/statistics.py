@@ -79,5 +79,4 @@ def ratio(above: ArrayLike, below: ArrayLike, factor: float = 100.0, most: float
 
 
 def _ratio(factor: float, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares: NDArray[np.float64] = factor * sums[:, 0] / sums[:, 1]
-    return shares
+    return factor * sums[:, 0] / sums[:, 1]

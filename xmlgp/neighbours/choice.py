@@ -16,7 +16,7 @@ from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
 from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextTerm, fit_texts
-from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, labels_of_rows, united
+from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, labels_of_rows, pool_variance, united
 from xmlgp.neighbours.regression import Choices, Kernel
 from xmlgp.prediction.terms import Pairs
 from xmlgp.runtime.threads import run_parallel
@@ -134,8 +134,8 @@ def _scores(
         for rarity, weight in itertools.product(rarities, WEIGHTS):
             choices = Choices(kernel, weight, rarity)
             weights = np.maximum(choices.weights_of(points.counts)[candidates.labels], predicted.least[:, None])
-            spread = variance * np.square(1 - weights)
-            spread += np.square(weights) * predicted.regressed.variance[:, None]
+            spread = variance.copy()
+            pool_variance(spread, weights, predicted.regressed.variance[:, None])
             precision, propensity_scored = candidates.precisions(mean + weights * (log_odds - mean), spread)
             found[choices] = precision + RARE_SHARE * propensity_scored
     return found

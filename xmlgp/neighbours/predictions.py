@@ -23,9 +23,9 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features, as_csr, stack_rows
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import logarithm
-from xmlgp.linear_algebra.sparse import first_not_below
+from xmlgp.linear_algebra.sparse import arrays_of, first_not_below
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.neighbours.dense import DenseSearch, StandardisedDense, standardise
 from xmlgp.neighbours.regression import Choices, Kernel, NearestPoints, Recall, Regressed, regress
@@ -268,9 +268,8 @@ class NeighbourTerm:
         weights = np.maximum(self._weights[labels], predicted.least[:, None])
         first, _, _ = labels.indices(shares.shape[1])
         of_labels = self._frequencies[labels], self._margins[labels], self._slopes[labels]
-        rows = shares.indptr, shares.indices, shares.data
-        _pool_block(rows, predicted.regressed.rest, of_labels, weights, first, mean)
-        _pool_variance(variance, weights, predicted.regressed.variance[:, None])
+        _pool_block(arrays_of(shares), predicted.regressed.rest, of_labels, weights, first, mean)
+        pool_variance(variance, weights, predicted.regressed.variance[:, None])
 
     def pairs(
         self,
@@ -282,7 +281,7 @@ class NeighbourTerm:
         """Pool the moments of pairs; see `Term`."""
         weights = self.weights(predicted, pairs)
         mean += weights * (self.log_odds(predicted, pairs) - mean)
-        _pool_variance(variance, weights, pairs.repeat(predicted.regressed.variance))
+        pool_variance(variance, weights, pairs.repeat(predicted.regressed.variance))
 
     def explain(self, predicted: Predicted, pairs: Pairs, weighted: csr_array, contributions: Contributions) -> None:
         """Give the contributions so far their weight in the pool, and add those of neighbours; see `Term`."""
@@ -318,15 +317,24 @@ class NeighbourTerm:
             has_label = self.labels[np.maximum(nearest[i], 0)][:, pairs.labels[start:stop]].toarray() > 0
             for of_label in np.where(has_label, weights[i][:, None], 0).T:
                 best = np.argsort(-of_label, kind="stable")[:count]
-                strongest = [(int(nearest[i, r]), float(similarities[i, r])) for r in best[of_label[best] > 0]]
-                supporters.append([Supporter(*one, self._common(words[[i]], one[0], count)) for one in strongest])
+                supporters.append(
+                    [
+                        Supporter(
+                            nearest[i, r].item(),
+                            similarities[i, r].item(),
+                            self._common(words[[i]], nearest[i, r], count),
+                        )
+                        for r in best[of_label[best] > 0]
+                    ]
+                )
         return supporters
 
     def _common(self, query: csr_array, point: int, count: int) -> list[int]:
         """Return the words that a point and a training point have, those of the largest products."""
         products = query * self._index.rows[[point]]
         order = np.argsort(-products.data, kind="stable")[:count]
-        return list(map(int, products.indices[order]))
+        common: list[int] = products.indices[order].tolist()
+        return common
 
 
 def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[np.int32]:
@@ -365,7 +373,7 @@ def _weighted_labels(nearest: NDArray[np.int32], weights: NDArray[np.float32], l
     return weighted
 
 
-def _pool_variance(
+def pool_variance(
     variance: NDArray[np.floating] | None, weights: NDArray[np.float32], spread: NDArray[np.float32]
 ) -> None:
     """Pool variances of utilities with those of the regression, in place."""
@@ -374,7 +382,7 @@ def _pool_variance(
         variance += np.square(weights) * spread
 
 
-@compiled
+@compiled_part
 def _log_odds(predicted: float, margin: float) -> float:
     """Return logit(g) of a prediction, clipped to [0, 1] and moved inwards, from 0 by a margin."""
     g = min(max(predicted, np.float32(0)), np.float32(1))

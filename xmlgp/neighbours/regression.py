@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import exponential
+from xmlgp.linear_algebra.sparse import arrays_of
 from xmlgp.neighbours.search import read_only
 
 __all__ = [
@@ -163,7 +164,7 @@ def regress(
     # The place of each word among those of the nearest rows, from 1 on.
     places = np.zeros(rows.shape[1], np.int32)
     solve(
-        read_only((rows.indptr, rows.indices, rows.data)),
+        read_only(arrays_of(rows)),
         between,
         found.exponents(kernel),
         word_factor,
@@ -221,7 +222,7 @@ def solve(
         rest[b] = one - total
 
 
-@compiled
+@compiled_part
 def _fill_products(
     rows: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float32]],
     chosen: NDArray[np.int32],
@@ -251,7 +252,7 @@ def _fill_products(
             places[indices[e]] = 0
 
 
-@compiled
+@compiled_part
 def _list_starts(
     indptr: NDArray[np.integer], indices: NDArray[np.integer], chosen: NDArray[np.int32], places: NDArray[np.int32]
 ) -> NDArray[np.int32]:
@@ -275,7 +276,7 @@ def _list_starts(
     return starts[: words + 1]
 
 
-@compiled
+@compiled_part
 def _factorise(system: NDArray[np.float32], n: int) -> None:
     """Replace the lower triangle of a matrix, n×n, by its Cholesky factor, with 1/L_ii on the diagonal.
 

@@ -13,7 +13,6 @@ rounding errors is that of W. Hoeffding, Journal of the American Statistical Ass
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
@@ -22,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.array_groups import Array, at_least, csr_pattern, indices_below
-from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.sparse import first_not_below
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
+from xmlgp.linear_algebra.sparse import arrays_of, first_not_below
 from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["POSTINGS", "PointIndex", "build_index", "nearest", "read_only"]
@@ -73,9 +72,17 @@ Rows: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.flo
 
 Arrays = TypeVar("Arrays", Words, Rows)
 
-#: Totals of a block of rows, the largest of each group, the histogram of totals, candidates, and their totals.
+#: A query as a dense vector, of zeros before and after, and the shares and places of its words; totals of a block of
+#: rows, the largest of each group, the histogram of totals, candidates, and their totals.
 Scratch: TypeAlias = tuple[
-    NDArray[np.int16], NDArray[np.int16], NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]
+    NDArray[np.float32],
+    NDArray[np.float32],
+    NDArray[np.int64],
+    NDArray[np.int16],
+    NDArray[np.int16],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int16],
 ]
 
 #: The arrays of a `PointIndex` but its rows, N×D, in a model: p postings, f words with columns.
@@ -147,73 +154,65 @@ def nearest(index: PointIndex, queries: csr_array, count: int) -> tuple[NDArray[
     """
     B = queries.shape[0]
     found, products = np.full((B, count), -1, np.int32), np.zeros((B, count), np.float32)
-    words, rows = read_only(index[1:]), read_only(_arrays(index.rows))
+    words, rows = read_only(index[1:]), read_only(arrays_of(index.rows))
 
     def answer(start: int) -> None:
         part = queries[start : start + QUERIES]
         stop = start + part.shape[0]
-        _search(words, rows, _arrays(part), found[start:stop], products[start:stop])
+        # Machine code that makes arrays takes longer to compile, and to load.
+        longest = np.diff(part.indptr).max()
+        scratch = (
+            np.zeros(part.shape[1], np.float32),
+            np.empty(longest, np.float32),
+            np.empty(longest, np.int64),
+            np.empty(BLOCK, np.int16),
+            np.empty(BLOCK // GROUP, np.int16),
+            np.empty(BUCKETS, np.int32),
+            np.empty(len(rows[0]), np.int32),
+            np.empty(len(rows[0]), np.int16),
+        )
+        _search(words, rows, arrays_of(part), scratch, found[start:stop], products[start:stop])
 
-    tasks: list[Callable[[], None]] = [partial(answer, start) for start in range(0, B, QUERIES)]
-    run_parallel(tasks)
+    run_parallel(partial(answer, start) for start in range(0, B, QUERIES))
     return found, products
 
 
 def read_only(arrays: Arrays) -> Arrays:
     """Return views of the type of arrays of a model folder, so that loops have one version of machine code."""
-    views = tuple(array.view() for array in arrays)
-    for view in views:
-        view.flags.writeable = False
-    return cast(Arrays, views)
-
-
-def _arrays(matrix: csr_array) -> Rows:
-    return matrix.indptr, matrix.indices, matrix.data
+    return cast(Arrays, tuple(np.broadcast_to(array, array.shape) for array in arrays))
 
 
 @compiled
-def _search(words: Words, rows: Rows, queries: Rows, found: NDArray[np.int32], products: NDArray[np.float32]) -> None:
+def _search(
+    words: Words, rows: Rows, queries: Rows, scratch: Scratch, found: NDArray[np.int32], products: NDArray[np.float32]
+) -> None:
     """Write the answers to queries."""
-    N = len(rows[0]) - 1
-    query = np.zeros(len(words[0]), np.float32)
-    scratch = (
-        np.empty(BLOCK, np.int16),
-        np.empty(BLOCK // GROUP, np.int16),
-        np.empty(BUCKETS, np.int32),
-        np.empty(N + 1, np.int32),
-        np.empty(N + 1, np.int16),
-    )
+    # Assignments of arrays, sorting and the indexing by arrays would take seconds to compile.
+    query = scratch[0]
     for b in range(len(found)):
-        indices = queries[1][queries[0][b] : queries[0][b + 1]]
-        values = queries[2][queries[0][b] : queries[0][b + 1]]
+        part = slice(queries[0][b], queries[0][b + 1])
+        indices = queries[1][part]
+        values = queries[2][part]
         candidates = _candidates(words, indices, values, found.shape[1], scratch)
+        _write_best(rows, candidates, query, found[b], products[b])
         for e in range(len(indices)):
-            query[indices[e]] = values[e]
-        exact = _products(rows, candidates, query)
-        query[indices] = 0
-        # A stable sort: of equal products the row of lower number is first.
-        best = np.argsort(-exact, kind="mergesort")[: found.shape[1]]
-        found[b, : len(best)] = candidates[best]
-        products[b, : len(best)] = exact[best]
+            query[indices[e]] = 0
 
 
-@compiled
+@compiled_part
 def _candidates(
     words: Words, indices: NDArray[np.integer], values: NDArray[np.float32], count: int, scratch: Scratch
 ) -> NDArray[np.int32]:
     """Return rows among which are those with the `count` largest products of the rows that share words with a query."""
-    highest, starts, _, _, column_of, columns = words
-    totals, maxima, histogram, candidates, candidate_totals = scratch
+    column_of, columns = words[4:]
+    _, shares, places, totals, maxima, histogram, candidates, candidate_totals = scratch
     N = columns.shape[1]
-    shares = values * highest[indices]
-    bound = _bound(values, shares, column_of[indices])
+    bound = _fill_in(words, indices, values, scratch)
     if bound == 0:
         return candidates[:0]
-    shares *= np.float32(LARGEST / bound)
-    slack = _rounding_error(shares, column_of[indices])
+    slack = _scale(indices, shares, np.float32(LARGEST / bound), column_of)
     if LARGEST + slack > LARGEST_TOTAL:
-        return _rows_with_words(words, indices, candidates)
-    places = starts[indices]
+        return _rows_with_words(words, indices, candidates, candidate_totals)
     histogram[:] = 0
     size = 0
     for first in range(0, N, BLOCK):
@@ -233,7 +232,7 @@ def _candidates(
     _count(candidate_totals[:size], histogram)
     least = _nth_largest(histogram, count) - slack
     if least < 1:
-        return _rows_with_words(words, indices, candidates)
+        return _rows_with_words(words, indices, candidates, candidate_totals)
     kept = 0
     for i in range(size):
         candidates[kept] = candidates[i]
@@ -241,35 +240,44 @@ def _candidates(
     return candidates[:kept]
 
 
-@compiled
-def _bound(values: NDArray[np.float32], shares: NDArray[np.float32], column_of: NDArray[np.int32]) -> float:
-    """Return a bound of the products with rows of unit length, given the largest share of each word.
+@compiled_part
+def _fill_in(words: Words, indices: NDArray[np.integer], values: NDArray[np.float32], scratch: Scratch) -> float:
+    """Fill in a query, the largest share of each word, and where its postings start; return a bound of products.
 
-    It is twice the share of each column, so that weights of columns have 16 bits.
+    It bounds those with rows of unit length. It is at least twice the share of each column, so that weights of columns
+    have 16 bits.
     """
+    highest, starts, _, _, column_of, _ = words
+    query, shares, places = scratch[:3]
     total, square, least = 0.0, 0.0, 0.0
-    for e in range(len(shares)):
+    for e in range(len(indices)):
+        query[indices[e]] = values[e]
+        shares[e] = values[e] * highest[indices[e]]
+        places[e] = starts[indices[e]]
         total += abs(shares[e])
         square += values[e] * values[e]
-        if column_of[e] >= 0:
+        if column_of[indices[e]] >= 0:
             least = max(least, 2 * abs(shares[e]))
     return max(least, min(total, math.sqrt(square)))
 
 
-@compiled
-def _rounding_error(shares: NDArray[np.float32], column_of: NDArray[np.int32]) -> int:
-    """Return by how much the difference of two totals can be wrong, given the largest share of each word."""
+@compiled_part
+def _scale(
+    indices: NDArray[np.integer], shares: NDArray[np.float32], scale: float, column_of: NDArray[np.int32]
+) -> int:
+    """Scale the largest share of each word; return by how much the difference of two totals can be wrong."""
     total, postings = 0.0, 0
-    for e in range(len(shares)):
+    for e in range(len(indices)):
+        shares[e] *= scale
         # The ranges of what rounding adds, of the weight of a column and of codes, are summed: where all values of a
         # row are equal, so are all its errors. Those of the totals of postings alone are independent.
-        in_column = column_of[e] >= 0
+        in_column = column_of[indices[e]] >= 0
         total += 1.5 + abs(shares[e]) / (COLUMN_CODES / 2) if in_column else abs(shares[e]) / POSTING_CODES
         postings += not in_column
     return int(total + min(postings, 2 * HOEFFDING * math.sqrt(postings))) + 1
 
 
-@compiled
+@compiled_part
 def _add_words(
     totals: NDArray[np.int16],
     words: Words,
@@ -292,7 +300,7 @@ def _add_words(
             places[e] = _add_postings(totals, words, places[e], starts[indices[e] + 1], first, shares[e], offset)
 
 
-@compiled
+@compiled_part
 def _add_postings(
     totals: NDArray[np.int16], words: Words, place: int, stop: int, first: int, share: float, offset: int
 ) -> int:
@@ -300,9 +308,8 @@ def _add_postings(
 
     Fractions are rounded up if the `offset` takes them to 1.
     """
-    row_of, code_of = words[2], words[3]
-    if first + BLOCK < words[5].shape[1]:
-        stop = first_not_below(row_of, first + BLOCK, place, stop)
+    row_of, code_of = words[2:4]
+    stop = first_not_below(row_of, first + BLOCK, place, stop)
     weight = np.int64(np.rint(share * (float(1 << FRACTION) / POSTING_CODES)))
     # Unsigned integers, for which Numba does not check whether they count from the end. The mask keeps rows that are
     # not in order within the block.
@@ -312,7 +319,7 @@ def _add_postings(
     return stop
 
 
-@compiled
+@compiled_part
 def _add_column(totals: NDArray[np.int16], codes: NDArray[np.int8], share: float) -> None:
     weight = np.int16(np.rint(share * (256 / COLUMN_CODES)))
     for i in range(len(codes)):
@@ -320,7 +327,7 @@ def _add_column(totals: NDArray[np.int16], codes: NDArray[np.int8], share: float
         totals[i] += np.int16((np.int32(np.int16(np.int16(codes[i]) * np.int16(256))) * np.int32(weight)) >> 16)
 
 
-@compiled
+@compiled_part
 def _write_maxima(totals: NDArray[np.int16], maxima: NDArray[np.int16]) -> None:
     """Write the largest total of each group."""
     for g in range(len(maxima)):
@@ -331,34 +338,36 @@ def _write_maxima(totals: NDArray[np.int16], maxima: NDArray[np.int16]) -> None:
         maxima[g] = largest
 
 
-@compiled
+@compiled_part
 def _count(totals: NDArray[np.int16], histogram: NDArray[np.int32]) -> None:
     for total in totals:
         histogram[np.uint32(max(total, 0) >> BUCKET_BITS)] += 1
 
 
-@compiled
+@compiled_part
 def _nth_largest(histogram: NDArray[np.int32], n: int) -> int:
     """Return the lower end of the bucket of the n-th largest total, 0 if there are fewer."""
-    bucket = BUCKETS - 1
-    n -= histogram[bucket]
+    bucket = BUCKETS
     while n > 0 and bucket > 0:
         bucket -= 1
         n -= histogram[bucket]
     return bucket << BUCKET_BITS
 
 
-@compiled
-def _rows_with_words(words: Words, indices: NDArray[np.integer], rows: NDArray[np.int32]) -> NDArray[np.int32]:
+@compiled_part
+def _rows_with_words(
+    words: Words, indices: NDArray[np.integer], rows: NDArray[np.int32], present: NDArray[np.int16]
+) -> NDArray[np.int32]:
     """Return the rows that have any of some words."""
     _, starts, row_of, _, column_of, columns = words
     N = columns.shape[1]
-    present = np.zeros(N, np.bool_)
+    present[:] = 0
     for word in indices:
         if column_of[word] >= 0:
-            present |= columns[column_of[word]] != 0
+            for n in range(N):
+                present[n] |= columns[column_of[word], n] != 0
         for p in range(starts[word], starts[word + 1]):
-            present[row_of[p]] = True
+            present[row_of[p]] = 1
     size = 0
     for n in range(N):
         rows[size] = n
@@ -366,14 +375,29 @@ def _rows_with_words(words: Words, indices: NDArray[np.integer], rows: NDArray[n
     return rows[:size]
 
 
-@compiled
-def _products(rows: Rows, chosen: NDArray[np.int32], query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the inner products of chosen rows and a query, a dense vector of D numbers."""
+@compiled_part
+def _write_best(
+    rows: Rows,
+    chosen: NDArray[np.int32],
+    query: NDArray[np.float32],
+    found: NDArray[np.int32],
+    products: NDArray[np.float32],
+) -> None:
+    """Write those of the chosen rows whose inner products with a query, a dense vector of D numbers, are largest."""
     indptr, indices, data = rows
-    products = np.empty(len(chosen), np.float32)
-    for i in range(len(chosen)):
+    count = 0
+    for n in chosen:
         product = np.float32(0)
-        for e in range(np.uint64(indptr[chosen[i]]), np.uint64(indptr[chosen[i] + 1])):
+        for e in range(np.uint64(indptr[n]), np.uint64(indptr[n + 1])):
             product += data[e] * query[np.uint32(indices[e])]
-        products[i] = product
-    return products
+        if count < len(found):
+            count += 1
+        elif not product > products[count - 1]:
+            continue
+        place = count - 1
+        while place > 0 and product > products[place - 1]:
+            found[place] = found[place - 1]
+            products[place] = products[place - 1]
+            place -= 1
+        found[place] = n
+        products[place] = product

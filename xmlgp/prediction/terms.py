@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.sparse import first_not_below
+from xmlgp.linear_algebra.sparse import arrays_of, first_not_below
 from xmlgp.prediction.contributions import Contributions
 
 __all__ = ["Pairs", "Prepared", "Term", "Utilities"]
@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
     def elements(self, matrix: csr_array) -> NDArray[Any]:
         """Return the element of each pair, n, in a matrix with sorted indices, B×K; 0 where there is none."""
         elements = np.zeros(len(self.labels), matrix.dtype)
-        _look_up((matrix.indptr, matrix.indices, matrix.data), self.indptr, self.labels, elements)
+        _look_up(arrays_of(matrix), self.indptr, self.labels, elements)
         return elements
 
 

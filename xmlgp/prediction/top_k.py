@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["LABELS", "best_of_blocks", "descending", "for_parts", "ignore_overflow", "label_blocks", "update_top_k"]
@@ -103,7 +103,7 @@ def update_top_k(
                 labels[i, position] = first + j
 
 
-@compiled
+@compiled_part
 def _any_above(values: NDArray[np.floating], bound: float) -> bool:
     # A sum of comparisons uses vector instructions.
     above = 0

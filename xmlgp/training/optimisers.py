@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.gp.parameters import IndexedRows
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["OPTIMISERS", "AdaDelta", "AdaGrad", "Adam", "falling_rate"]
@@ -29,7 +29,7 @@ LARGEST_GRADIENT = 1e18
 LEAST_UNIT = 1e-3
 
 
-@compiled
+@compiled_part
 def _clip(gradient: float, limit: float) -> float:
     """Return a number clipped to ±limit, and NaN as it is, because the training loop has to see it."""
     return limit if gradient > limit else -limit if gradient < -limit else gradient

@@ -10,6 +10,7 @@ from tests.gp.expectations.exact import derivative, expectation, log_one_plus_ex
 from tests.gp.reference import DETERMINISTIC
 from tests.grids import each_value
 from xmlgp.gp.expectations import Quadrature, expected_sigmoid
+from xmlgp.gp.expectations.quadrature import _fill_gradients
 
 #: Largest standard deviation, nodes and error: the integrands are analytic only near the real axis.
 REGIMES = [(1.0, 10, 2e-6), (2.0, 40, 1e-7)]
@@ -87,3 +88,11 @@ def test_extreme_inputs_give_results_within_their_bounds(dtype, variance):
     np.testing.assert_allclose(value[certain], least[certain], rtol=8 * rounding, atol=rounding)
     np.testing.assert_allclose(probability[certain], mean[certain] > 0, atol=rounding)
     np.testing.assert_allclose(d_variance[certain], 0, atol=rounding)
+
+
+def test_arrays_and_numbers_as_variances_have_the_same_machine_code():
+    mean = np.zeros((2, 3), np.float32)
+    Quadrature(5).gradients(mean, np.ones_like(mean))
+    signatures = list(_fill_gradients.signatures)
+    Quadrature(5).gradients(mean, 1.0)
+    assert _fill_gradients.signatures == signatures

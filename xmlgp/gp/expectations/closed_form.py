@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled_part
 from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
 
 __all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope"]
@@ -57,7 +57,7 @@ def _optimal_xi(
     return xi, 0.5 * variance / (xi + np.abs(mean))
 
 
-@compiled
+@compiled_part
 def expected_softplus_and_slope(m: float, v: float) -> tuple[float, float]:
     """Return the bound of Jaakkola and Jordan and λ(ξ) for one f ~ N(m, v); callable in compiled functions."""
     mean = np.float64(m)

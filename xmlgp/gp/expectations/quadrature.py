@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import polynomial, softplus
 from xmlgp.runtime.threads import parallel_for
 
@@ -77,7 +77,8 @@ class Quadrature:
     ) -> NDArray[np.floating]:
         """Return E log(1 + e^f), elementwise."""
         result = np.zeros(mean.shape, mean.dtype)
-        variance = np.broadcast_to(np.asarray(variance, mean.dtype), mean.shape)
+        # `broadcast_to` makes a read-only array, for which compiled functions are compiled again.
+        _, variance = np.broadcast_arrays(mean, np.asarray(variance, mean.dtype))
         flat = np.ravel(mean), np.ravel(variance), result.reshape(-1)
         rule = nodes_and_weights(self.nodes, mean.dtype)
 
@@ -177,7 +178,7 @@ def _gradients(
 ) -> list[NDArray[np.floating]]:
     """Return the derivatives by the mean and by the variance, elementwise; for the `tail` see `_fill_tails`."""
     results = [np.empty(mean.shape, mean.dtype) for _ in range(2)]
-    variance = np.broadcast_to(np.asarray(variance, mean.dtype), mean.shape)
+    _, variance = np.broadcast_arrays(mean, np.asarray(variance, mean.dtype))
     flat = np.ravel(mean), np.ravel(variance), results[0].reshape(-1), results[1].reshape(-1)
     limit = mean.dtype.type(tail)
 
@@ -212,7 +213,7 @@ def _add_softplus(
                 part[k] += weight * softplus(center[k] + node * std[k])
 
 
-@compiled
+@compiled_part
 def _choose_rule(variance: NDArray[np.floating], limits: NDArray[np.floating]) -> int:
     """Return the index of the rule for a chunk; NaN selects the last, which has the most nodes."""
     # Assignments of arrays, maxima and other functions of NumPy would take seconds to compile.
@@ -225,7 +226,7 @@ def _choose_rule(variance: NDArray[np.floating], limits: NDArray[np.floating]) -
     return limits.size
 
 
-@compiled
+@compiled_part
 def _exp_minus(x: float, real: Callable[[float], float]) -> float:
     """Return e^−x for x ≥ 0, in vector instructions only.
 
@@ -239,7 +240,7 @@ def _exp_minus(x: float, real: Callable[[float], float]) -> float:
     return p
 
 
-@compiled
+@compiled_part
 def _fill_tails(mean: NDArray[np.floating], variance: NDArray[np.floating], tail: float, buffers: _Buffers) -> int:
     """Fill in the derivatives for very negative f by a series; return the number of the remaining elements.
 
@@ -285,7 +286,7 @@ def _fill_gradients(
         _chunk_gradients(mean[chunk], variance[chunk], (d_mean[chunk], d_variance[chunk]), tail, rules, buffers)
 
 
-@compiled
+@compiled_part
 def _chunk_gradients(
     mean: NDArray[np.floating],
     variance: NDArray[np.floating],

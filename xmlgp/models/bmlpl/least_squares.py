@@ -209,8 +209,8 @@ def cholesky_solve(
     b = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     b *= 0.5
     noise = np.zeros(b.shape[::-1]) if random is None else random.standard_normal(b.shape[::-1])
-    rows = _csr_arrays(design.rows)
-    columns = _csr_arrays(design.columns)
+    rows = sparse.arrays_of(design.rows)
+    columns = sparse.arrays_of(design.columns)
 
     def solve_topic(t: int) -> None:
         matrix = np.zeros((len(weights), len(weights)))
@@ -224,11 +224,6 @@ def cholesky_solve(
     topics_per_check = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
     for start in range(0, T, topics_per_check):
         run_parallel(partial(solve_topic, t) for t in range(start, min(start + topics_per_check, T)))
-
-
-def _csr_arrays(matrix: csr_array) -> CSR:
-    """Return the arrays of a matrix, because compiled functions cannot take a csr_array."""
-    return matrix.indptr, matrix.indices, matrix.data
 
 
 @compiled

@@ -221,8 +221,7 @@ def groups_of_topics(weights: NDArray[np.floating], count: int) -> NDArray[np.in
     distances = np.sqrt(np.maximum(squares, 0))
     np.fill_diagonal(distances, 0)
     tree = linkage(squareform(distances, checks=False), "ward")
-    groups: NDArray[np.intp] = np.unique(fcluster(tree, count, "maxclust"), return_inverse=True)[1]
-    return groups
+    return np.unique(fcluster(tree, count, "maxclust"), return_inverse=True)[1]
 
 
 def _top_labels(weights: NDArray[np.floating], count: int) -> NDArray[np.intp]:

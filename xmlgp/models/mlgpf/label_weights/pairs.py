@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.models.mlgpf.label_weights.utilities import prepare_points
 from xmlgp.prediction.terms import Prepared, Utilities
@@ -240,7 +240,7 @@ def _fill(
         lengths[k] = end - pairs.starts[k]
 
 
-@compiled
+@compiled_part
 def _contains(values: NDArray[np.int32], value: int) -> bool:
     """Return whether values in ascending order contain a value."""
     e = first_not_below(values, value, 0, len(values))

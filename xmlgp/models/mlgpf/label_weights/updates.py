@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.gp.expectations.closed_form import expected_softplus_and_slope
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.models.mlgpf.label_weights.pairs import LabelPairs
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights
@@ -216,7 +216,7 @@ def _update_labels(  # noqa: C901
             weights.log_variance[base + j] = np.log(v[j])
 
 
-@compiled
+@compiled_part
 def _select(points: NDArray[np.int32], design: _Design, position: NDArray[np.int32], local: _Design) -> None:
     """Write the features of some points that have a position to `local`, by their positions."""
     end = 0
@@ -231,7 +231,7 @@ def _select(points: NDArray[np.int32], design: _Design, position: NDArray[np.int
     local.indptr[len(points)] = end
 
 
-@compiled
+@compiled_part
 def _divergence(m: NDArray[Any], v: NDArray[Any], precision: NDArray[Any]) -> float:
     """Return KL[q(w_k) ‖ p(w_k)] of a label."""
     real = m.dtype.type
@@ -242,7 +242,7 @@ def _divergence(m: NDArray[Any], v: NDArray[Any], precision: NDArray[Any]) -> fl
     return divergence
 
 
-@compiled
+@compiled_part
 def _fill_utilities(
     offset: NDArray[Any],
     rows: NDArray[np.int64],

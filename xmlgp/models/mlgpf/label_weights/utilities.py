@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from xmlgp.gp.likelihood import Moments, pairwise_products
 from xmlgp.gp.parameters import LIMIT
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.models.mlgpf.label_weights.posterior import LabelWeights
@@ -30,9 +30,6 @@ ARRANGING = threading.Lock()
 
 #: The places of the weights of a label are written down if it has at most so many for each of its pairs.
 PLACED = 500
-
-#: `indptr`, `indices` and `data` of the features of B points.
-Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def linear_utilities(
@@ -107,7 +104,14 @@ class WeightTerm:
 
     def block(self, features: csr_array, labels: slice, mean: NDArray[Any], variance: NDArray[Any] | None) -> None:
         """Add the moments of a block of labels, B×L; see `Term`."""
-        _add_block(_rows(features), self._by_feature(), labels.start or 0, mean, variance)
+        # An empty array is of the same type as others, for which the function is compiled once.
+        _add_block(
+            sparse.arrays_of(features),
+            self._by_feature(),
+            labels.start or 0,
+            mean,
+            mean[:, :0] if variance is None else variance,
+        )
 
     def pairs(self, features: csr_array, pairs: Pairs, mean: NDArray[Any], variance: NDArray[Any] | None) -> None:
         """Add the moments of pairs; see `Term`."""
@@ -117,7 +121,7 @@ class WeightTerm:
         runs = np.flatnonzero(np.diff(pairs.labels[order], prepend=-1, append=-1))
         point_of = pairs.repeat(np.arange(features.shape[0]))
         places = np.zeros(features.shape[1], np.int32)
-        _add_pairs(_rows(features), pairs, order, runs, point_of, self._weights[:4], places, mean, variance)
+        _add_pairs(sparse.arrays_of(features), pairs, order, runs, point_of, self._weights[:4], places, mean, variance)
 
     def explain(self, features: object, pairs: Pairs, weighted: csr_array, contributions: Contributions) -> None:
         """Add x_d m_kd to the contributions of features; see `Term`."""
@@ -140,10 +144,6 @@ class WeightTerm:
             return self._arranged
 
 
-def _rows(features: csr_array) -> Rows:
-    return features.indptr, features.indices, features.data
-
-
 @compiled
 def _arrange(
     weights: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[Any]],
@@ -164,18 +164,22 @@ def _arrange(
 
 @compiled
 def _add_block(
-    points: Rows, weights: _WeightsByFeature, first: int, mean: NDArray[Any], variance: NDArray[Any] | None
+    points: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    weights: _WeightsByFeature,
+    first: int,
+    mean: NDArray[Any],
+    variance: NDArray[Any],
 ) -> None:
-    """Add the moments of W x to those of consecutive labels, in place; variances may be None."""
+    """Add the moments of W x to those of consecutive labels, in place; without variances they are B×0."""
     indptr, indices, values = points
     for i in range(indptr.size - 1):
         part = slice(indptr[i], indptr[i + 1])
-        _add_weights(indices[part], values[part], weights, first, mean[i], None if variance is None else variance[i])
+        _add_weights(indices[part], values[part], weights, first, mean[i], variance[i])
 
 
 @compiled
 def _add_pairs(
-    points: Rows,
+    points: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     pairs: Pairs,
     order: NDArray[np.int64],
     runs: NDArray[np.int64],
@@ -222,20 +226,20 @@ def _add_pairs(
                 places[features[s]] = 0
 
 
-@compiled
+@compiled_part
 def _variance(log_variance: float) -> float:
     """Return the variance as `bounded_exp` does."""
     return math.exp(min(max(log_variance, -LIMIT), LIMIT))
 
 
-@compiled
+@compiled_part
 def _add_weights(
     indices: NDArray[Any],
     values: NDArray[Any],
     weights: _WeightsByFeature,
     first: int,
     mean: NDArray[Any],
-    variance: NDArray[Any] | None,
+    variance: NDArray[Any],
 ) -> None:
     """Add the moments of W x at one point to those of consecutive labels from `first` on, L."""
     starts, labels, moments = weights
@@ -249,6 +253,6 @@ def _add_weights(
             # An index without sign needs no check for one that counts from the end.
             j = np.uint32(labels[s] - first)
             mean[j] += value * moments[s, 0]
-            if variance is not None:
+            if variance.size:
                 variance[j] += square * moments[s, 1]
             s += 1
