@@ -62,8 +62,8 @@ class Inference:
         """Make one step, after `done` others of this epoch; return an estimate of the objective, or None.
 
         An epoch without estimates has no entry in the history. Raises NumericalError if a computation becomes
-        non-finite, and ClusterError if the cluster is lost. The state is then that before the step, except for the
-        random generator.
+        non-finite, ClusterError if the cluster is lost, and Interrupted where a long step asks for signals. The state
+        is then that before the step, except for the random generator.
         """
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.errors import ClusterError, NumericalError
-from xmlgp.runtime.interrupts import defer_signals
+from xmlgp.runtime.interrupts import Interrupted, defer_signals
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
@@ -77,7 +77,8 @@ class Loop(Generic[InferenceT]):
 
         After each epoch, counted from 1, `after_epoch(epoch, parameters)` is called with a function that returns the
         parameters; its time is not training time. With a `CheckpointWriter`, training begins at its `resume_from`, and
-        signals that end the process wait for the end of a step. Checkpoints also hold `facts`, as JSON has them.
+        signals that end the process wait for the end of a step, or until it asks for them. Checkpoints also hold
+        `facts`, as JSON has them.
 
         Raises TrainingDiverged if the objective or a parameter becomes non-finite, and ModelFolderError if the
         checkpoint is damaged.
@@ -156,7 +157,7 @@ class Loop(Generic[InferenceT]):
                 progress.at(*inference.phase(self._epoch, self._done))
                 try:
                     self._make_step()
-                except ClusterError:
+                except (ClusterError, Interrupted):
                     if checkpoints:
                         checkpoints.maybe_save(self.state, now=True)
                     raise

@@ -14,6 +14,7 @@ from tests.training.interrupting import Recorder, assert_same_result, train_with
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
+from xmlgp.models.mlgpf import held_out
 from xmlgp.models.mlgpf.costs import expected_costs
 from xmlgp.models.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.models.mlgpf.methods import Problem
@@ -21,7 +22,8 @@ from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.models.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.models.mlgpf.train import RETRY_RATE, run_inference, train
 from xmlgp.runtime.errors import NumericalError
-from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
 #: Settings for N = 60 points with K = 12 labels, in weight space.
 SMALL = {
@@ -265,3 +267,23 @@ def test_resuming_does_not_change_where_steps_end(scores, tmp_path):
     found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     assert interruptions > 30
     assert_same_result(found, expected)
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("name", ["choose", "top_calibration_statistics"])
+def test_a_signal_within_the_choices_ends_training_before_them(monkeypatch, tmp_path, name):
+    problem = prepared(DATASET, epochs=2)
+    expected = train(*problem)
+
+    def interrupted(*arguments):
+        raise Interrupted(2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(held_out, name, interrupted)
+        with pytest.raises(Interrupted):
+            train(*problem, checkpoints=CheckpointWriter(tmp_path / "checkpoint", {}, 1000))
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    assert checkpoint.facts["step"] > 0
+    assert_same_result(
+        train(*problem, checkpoints=CheckpointWriter(tmp_path / "checkpoint", {}, 1000, checkpoint)), expected
+    )

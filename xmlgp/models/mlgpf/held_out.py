@@ -153,6 +153,8 @@ class HeldOutChoices(Inference):
 
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
+        # An interrupted step may have chosen already.
+        self._choices[:] = DEFAULT.values()
         parameters = self._current_parameters()
         seen = self._counts[LABEL_COUNTS_NAME] > 0
         if np.count_nonzero(self._labels @ seen.astype(np.int32)) < HELD_OUT_LEAST:
