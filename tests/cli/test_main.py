@@ -1,11 +1,13 @@
 """The command group: help, version and error messages."""
 
 import errno
+import gc
 import os
 import signal
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -163,3 +165,8 @@ def test_messages_are_one_line_whatever_paths_are(command, message, tmp_path, mo
     (tmp_path / "a\nb").mkdir()
     result = run(*command)
     assert said(result, result.exit_code).startswith(message)
+
+
+def test_garbage_is_collected_once_a_command_is_imported():
+    assert isinstance(main.get_command(None, "show"), click.Command)
+    assert gc.isenabled()

@@ -114,3 +114,9 @@ def test_a_malformed_file_is_refused(load, content, message):
 def test_the_catalogue_of_the_project():
     catalogue = load_catalogue(PROJECT / "datasets.yaml")
     assert {"toy", "tickets", "bibtex", "delicious", "eurlex-4k"} <= catalogue.names.keys()
+
+
+def test_catalogue_is_the_same_without_libyaml(monkeypatch):
+    catalogue = load_catalogue()
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert load_catalogue() == catalogue

@@ -9,15 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
-
 from xmlgp.runtime.errors import CatalogueError, nearest
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", "load_catalogue", "read_yaml"]
-
-#: The loader of libyaml, which PyYAML can be without, takes an eighth of the time of that in Python.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: The source of the data sets that xmlgp draws itself: texts in the format csv, otherwise numbers.
 EMBEDDED = "embedded"
@@ -135,8 +130,13 @@ def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
 
 def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the mapping in a YAML file; CatalogueError if there is none."""
+    # Predictions need none.
+    import yaml  # noqa: PLC0415
+
+    # The loader of libyaml, which PyYAML can be without, takes an eighth of the time of that in Python.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        mapping = yaml.load(Path(path).read_bytes(), LOADER)  # noqa: S506, a safe loader
+        mapping = yaml.load(Path(path).read_bytes(), loader)  # noqa: S506, a safe loader
     except OSError as error:
         raise CatalogueError(f"{path}: the file cannot be read ({error.strerror})") from error
     except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import yaml
+from xmlgp.data.catalogue import read_yaml
 
 __all__ = ["sentences", "tickets"]
 
@@ -36,8 +36,7 @@ GROUP = re.compile(r"\{([^{}]*)\}")
 
 def sentences() -> dict[str, Any]:
     """Return the phrases by their names, the `vague` sentences by area, and the labels with their sentences."""
-    content: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("tickets.yaml").read_text(encoding="utf-8"))
-    return content
+    return read_yaml(Path(__file__).with_name("tickets.yaml"))
 
 
 def tickets() -> tuple[str, str]:

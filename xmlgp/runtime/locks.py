@@ -13,8 +13,6 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from xmlgp.runtime.atomic_files import make_folders, remove_empty, report_errors_as
 
 __all__ = ["LockedError", "hold_lock"]
@@ -37,6 +35,9 @@ def hold_lock(file: Path, wait: bool = False) -> Iterator[None]:
     The lock file, which is empty, is removed at the end. If another process holds the lock, this function waits for it,
     or raises LockedError. OSError is raised if the file is not a lock or cannot be created.
     """
+    # Predictions hold none.
+    from filelock import FileLock, Timeout  # noqa: PLC0415
+
     missing = make_folders(file.parent)
     lock = FileLock(file, timeout=-1 if wait else PATIENCE_SECONDS, fallback_to_soft=False)
     try:

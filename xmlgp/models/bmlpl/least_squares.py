@@ -7,7 +7,6 @@ diagonal matrix of the Pólya–Gamma means ω_nt. Γ is the diagonal prior cova
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +43,6 @@ ELEMENTS_AT_ONCE = 1 << 22
 
 #: Relative residual at which `cg_sample` stops.
 TOLERANCE = 1e-4
-
-#: `indptr`, `indices` and `data` of a csr_array, for compiled functions.
-CSR: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]]
 
 
 class Design:
@@ -228,7 +224,11 @@ def cholesky_solve(
 
 @compiled
 def _fill_normal_matrix(
-    rows: CSR, columns: CSR, omega: NDArray[np.floating], precisions: NDArray[np.floating], matrix: NDArray[np.float64]
+    rows: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]],
+    columns: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]],
+    omega: NDArray[np.floating],
+    precisions: NDArray[np.floating],
+    matrix: NDArray[np.float64],
 ) -> None:
     """Add the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic to `matrix`, (D+1)×(D+1), which is zero."""
     row_ptr, features, values = rows
