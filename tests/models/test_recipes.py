@@ -181,3 +181,10 @@ def test_the_recipes_of_L_have_the_sizes_and_the_model_of_the_paper(name, shape,
     assert (settings.weighting, settings.ranking, settings.inducing_fixed) == ("unit", "utility", name == "L-SE-F")
     # The paper has neither.
     assert (settings.label_weights, settings.calibration) == (False, False)
+
+
+def test_neighbours_alone_train_one_function_for_one_pass():
+    settings, _ = resolve(load_catalogue(), "neighbours", (100_000, 50_000, 20_000), {})
+    assert (settings.factors, settings.epochs, settings.label_weights) == (1, 1, False)
+    assert settings.pools_neighbours
+    assert settings.inducing == "features"
