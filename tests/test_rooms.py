@@ -17,7 +17,7 @@ BUDGETS = {
     "metrics": 3.9,
     "features": 2.5,
     "gp": 9.3,
-    "training": 3.9,
+    "training": 4.0,
     "prediction": 6.7,
     "neighbours": 7.6,
     "models": 1.9,

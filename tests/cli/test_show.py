@@ -15,7 +15,7 @@ from xmlgp.neighbours.regression import in_words
 pytestmark = pytest.mark.usefixtures("workdir")
 
 INTERRUPTED = ["data", "model", *SMALL]
-WHERE = "after 2 of 21 steps of training"
+WHERE = "after 2 of 25 steps of training"
 
 
 def test_a_trained_model_is_described(model):

@@ -235,7 +235,7 @@ def test_the_number_of_latent_functions_depends_on_the_number_of_labels(inducing
 def test_defaults_that_depend_on_the_inducing_inputs():
     free, features = MLGPFSettings(inducing="free"), MLGPFSettings(inducing="features")
     assert (free.factor_count, features.factor_count) == (100, 100)
-    assert (free.epoch_count(10**6), features.epoch_count(10**6)) == (5, 4)
+    assert (free.epoch_count(10**6), features.epoch_count(10**6)) == (5, 2)
     # 80 minibatches of 500 points: 800 and 600 steps.
     assert (free.epoch_count(40_000), features.epoch_count(40_000)) == (10, 8)
     assert (free.epoch_count(20_000), features.epoch_count(20_000)) == (20, 12)

@@ -100,12 +100,13 @@ def signal_pending() -> bool:
     return bool(_state.pending)
 
 
-def raise_pending_signal() -> None:
+def raise_pending_signal(is_asked_for: bool = True) -> None:
     """Raise `Interrupted` if a deferred signal waits to be raised."""
     if _state.pending:
-        number = _state.pending[-1]
+        error = Interrupted(_state.pending[-1])
+        error.was_asked_for = is_asked_for
         _state.pending.clear()
-        raise Interrupted(number)
+        raise error
 
 
 @contextlib.contextmanager
@@ -161,4 +162,4 @@ def _receive(number: int, frame: FrameType | None) -> None:
 def _raise_if_due() -> None:
     """Raise `Interrupted` if a signal waits, outside `uninterruptible` blocks; the first one may be deferred."""
     if not _state.depth and (not _state.deferred or len(_state.pending) > 1):
-        raise_pending_signal()
+        raise_pending_signal(is_asked_for=False)

@@ -157,8 +157,8 @@ class Loop(Generic[InferenceT]):
                 progress.at(*inference.phase(self._epoch, self._done))
                 try:
                     self._make_step()
-                except (ClusterError, Interrupted):
-                    if checkpoints:
+                except (ClusterError, Interrupted) as error:
+                    if checkpoints and (isinstance(error, ClusterError) or error.was_asked_for):
                         checkpoints.maybe_save(self.state, now=True)
                     raise
                 self._seconds = time.perf_counter() - began

@@ -276,7 +276,9 @@ def test_a_signal_within_the_choices_ends_training_before_them(monkeypatch, tmp_
     expected = train(*problem)
 
     def interrupted(*arguments):
-        raise Interrupted(2)
+        error = Interrupted(2)
+        error.was_asked_for = True
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(held_out, name, interrupted)
