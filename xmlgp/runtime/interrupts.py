@@ -34,6 +34,8 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+        #: Whether work asked for the signal, so that its state is whole.
+        self.was_asked_for = False
         self.advice: str | None = None
 
     @property
