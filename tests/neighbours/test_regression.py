@@ -13,6 +13,7 @@ from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.dense import DenseSearch, standardise
 from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words
 from xmlgp.neighbours.regression import Choices, Kernel
+from xmlgp.runtime.threads import limit_threads
 
 N, D, K, E, B = 80, 30, 6, 4, 12
 
@@ -151,3 +152,32 @@ def test_scaled_words_do_not_depend_on_other_rows():
     expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-30)
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(found[[40]].toarray(), scaled_words(rows[[40]], scales).toarray())
+
+
+@each_value(dense=[False, True])
+def test_regressions_depend_neither_on_other_points_nor_on_other_kernels_nor_on_threads(dense):
+    rows, features, labels, queries, new = problem(dense)
+    kernels = Kernel(0.5, 1.0, 0.2), Kernel(1.0, 2.0, 0.5), Kernel(0.3, 0.5, 0.05)
+    term = predictions_of((rows, features, labels), Choices(kernels[0], 0.5, 0.0))
+    whole = term.search(Features(queries, new))
+    with limit_threads(1):
+        alone = [term.regress(whole, [kernel])[0].regressed for kernel in kernels]
+    with limit_threads(3):
+        together = [predicted.regressed for predicted in term.regress(whole, kernels)]
+    part = whole._replace(**{name: a[4:6] for name, a in whole._asdict().items() if a is not None})
+    parts = [predicted.regressed for predicted in term.regress(part, kernels)]
+    for one, other, of_part in zip(alone, together, parts, strict=True):
+        for values, others, of_two in zip(one, other, of_part, strict=True):
+            np.testing.assert_array_equal(values, others)
+            np.testing.assert_array_equal(values[4:6], of_two)
+
+
+@each_value(noise=[0.01, 0.2])
+def test_many_equal_neighbours_share_the_weight(noise):
+    # K_RR is of ones, so each of n weights is 1/(n + σ²); no word is in few of the rows.
+    n = module.NEAREST
+    words, labels = sp.csr_array(np.tile(np.float32([[0.6, 0.8]]), (n, 1))), sp.csr_array(np.ones((n, 1), bool))
+    term = predictions_of((words, None, labels), Choices(Kernel(1, 1, noise), 0.5, 0.0), np.ones(2))
+    found = term.predict(Features(words[:1])).regressed
+    np.testing.assert_allclose(found.weights, np.full((1, n), 1 / (n + noise)), rtol=1e-4)
+    np.testing.assert_allclose(found.variance, [1 - n / (n + noise)], atol=1e-6)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,6 @@ from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextTerm, fit_texts
 from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, labels_of_rows, pool_variance, united
 from xmlgp.neighbours.regression import Choices, Kernel
 from xmlgp.prediction.terms import Pairs
-from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["DEFAULT", "HeldOutPoints", "choose", "choose_texts", "score"]
 
@@ -98,45 +96,39 @@ def choose(neighbours: NeighbourTerm, points: HeldOutPoints) -> Choices:
 
     The neighbours are the training points, without these; utilities are those without neighbours.
     """
-    found = _scores(neighbours, points, DENSE_KERNELS if neighbours.width else KERNELS, RARITIES)
+    found = _scores(neighbours, points)
     usual, best = next(iter(found), DEFAULT), max(found, key=found.__getitem__, default=DEFAULT)
     return best if best != usual and found[best] >= found[usual] + LEAST_GAIN / np.sqrt(points.features.N) else usual
 
 
 def score(neighbours: NeighbourTerm, points: HeldOutPoints) -> float:
     """Return the highest sum of `choose` with one kernel and `FEW_NEAREST` points."""
-    kernels = DENSE_KERNELS if neighbours.width else KERNELS
-    return max(_scores(neighbours, points, kernels[:1], RARITIES[:1], FEW_NEAREST).values(), default=0.0)
+    return max(_scores(neighbours, points, 1, FEW_NEAREST).values(), default=0.0)
 
 
 def _scores(
-    neighbours: NeighbourTerm,
-    points: HeldOutPoints,
-    kernels: Sequence[Kernel],
-    rarities: Sequence[float],
-    count: int | None = None,
+    neighbours: NeighbourTerm, points: HeldOutPoints, first: int | None = None, count: int | None = None
 ) -> dict[Choices, float]:
     """Return P@k and `RARE_SHARE` times PSP@k, summed over `RANKS`, of choices; nothing if there are no candidates.
 
-    Regressions are on so many nearest points.
+    They have the `first` kernels and rarities, by default all. Regressions are on so many nearest points.
     """
+    kernels = (DENSE_KERNELS if neighbours.width else KERNELS)[:first]
     search = neighbours.search(points.features, count)
     candidates = points.candidates(labels_of_points(search.nearest, neighbours.labels))
     found: dict[Choices, float] = {}
     if not candidates.labels.size:
         return found
-    shape = candidates.labels.shape
     pairs = Pairs.from_table(candidates.labels)
-    mean, variance = candidates.mean, candidates.variance
-    regressions = run_parallel(functools.partial(neighbours.regress, search, kernel) for kernel in kernels)
-    for kernel, predicted in zip(kernels, regressions, strict=True):
-        log_odds = neighbours.log_odds(predicted, pairs).reshape(shape)
-        for rarity, weight in itertools.product(rarities, WEIGHTS):
+    for kernel, predicted in zip(kernels, neighbours.regress(search, kernels), strict=True):
+        log_odds = neighbours.log_odds(predicted, pairs).reshape(candidates.labels.shape)
+        for rarity, weight in itertools.product(RARITIES[:first], WEIGHTS):
             choices = Choices(kernel, weight, rarity)
             weights = np.maximum(choices.weights_of(points.counts)[candidates.labels], predicted.least[:, None])
-            spread = variance.copy()
+            spread = candidates.variance.copy()
             pool_variance(spread, weights, predicted.regressed.variance[:, None])
-            precision, propensity_scored = candidates.precisions(mean + weights * (log_odds - mean), spread)
+            mean = candidates.mean + weights * (log_odds - candidates.mean)
+            precision, propensity_scored = candidates.precisions(mean, spread)
             found[choices] = precision + RARE_SHARE * propensity_scored
     return found
 

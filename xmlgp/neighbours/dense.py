@@ -111,11 +111,11 @@ class DenseSearch:
         no_rows = np.broadcast_to(np.int32(0), products.shape)
         has_words = np.diff(words.indptr) > 0
         # Exponents are the logarithms of covariances, so both have the same order.
-        exponents = NearestPoints(no_rows, products, half_distances, has_words).exponents(kernel)
+        exponents = NearestPoints(no_rows, products, has_words, half_distances).exponents(kernel)
         nearest = np.argpartition(-exponents, count - 1, axis=1)[:, :count].astype(np.int32)
         # Equal points stay in the order of their rows.
         nearest.sort(axis=1)
         order = np.argsort(-np.take_along_axis(exponents, nearest, axis=1), axis=1, kind="stable")
         nearest = np.take_along_axis(nearest, order, axis=1)
         products, half_distances = (np.take_along_axis(array, nearest, axis=1) for array in (products, half_distances))
-        return NearestPoints(nearest, products, half_distances, has_words)
+        return NearestPoints(nearest, products, has_words, half_distances)

@@ -14,7 +14,7 @@ Source: C. Genest, J. V. Zidek, Combining probability distributions, Statistical
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,9 +40,9 @@ __all__ = [
     "NeighbourTerm",
     "Neighbours",
     "Predicted",
-    "Predicted",
     "labels_of_points",
     "labels_of_rows",
+    "pool_variance",
     "scaled_words",
     "united",
 ]
@@ -241,20 +241,21 @@ class NeighbourTerm:
         words = scaled_words(weighted.sparse, self._scales)
         if self._dense is not None and weighted.dense is not None:
             return self._dense.search(words, weighted.dense, count, self.choices.kernel)
-        return NearestPoints(*nearest(self._index, words, count))
+        return NearestPoints(*nearest(self._index, words, count), np.ones(weighted.N, np.bool_))
 
     def predict(self, weighted: Features) -> Predicted:
         """Return the predictions at weighted points, B×D."""
-        return self.regress(self.search(weighted), self.choices.kernel)
+        return self.regress(self.search(weighted), [self.choices.kernel])[0]
 
-    def regress(self, found: NearestPoints, kernel: Kernel) -> Predicted:
-        """Return the predictions at points, given their nearest training points."""
+    def regress(self, found: NearestPoints, kernels: Sequence[Kernel]) -> list[Predicted]:
+        """Return the predictions at points with each kernel, given their nearest training points."""
         dense = None if self._dense is None else self._dense.values
-        regressed = regress(self._index.rows, found, kernel, dense)
         # Nothing else says anything of points that only have dense features.
-        least = np.zeros(len(found.nearest)) if found.has_words is None else ~found.has_words
-        shares = _weighted_labels(regressed.nearest, regressed.weights, self.labels)
-        return Predicted(found, regressed, shares, least.astype(np.float32))
+        least = (~found.has_words).astype(np.float32)
+        return [
+            Predicted(found, regressed, _weighted_labels(found.nearest, regressed.weights, self.labels), least)
+            for regressed in regress(self._index.rows, found, kernels, dense)
+        ]
 
     def block(
         self,

@@ -27,7 +27,8 @@ from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["POSTINGS", "PointIndex", "build_index", "nearest", "read_only"]
 
-#: A word has a column if more than one in so many rows have it: a byte for each row, less than these postings take.
+#: A word has a column if more than one in so many rows have it: a byte for each row, less than these postings take. The
+#: same rows are best for the products of nearest rows, with 20 and with 69 words a row.
 FREQUENT = 8
 
 #: The largest code of a value in a posting, 16 bits, and in a column, 8 bits.
