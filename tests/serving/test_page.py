@@ -22,15 +22,20 @@ OFFLINE = [
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
 
-#: Answers as the server does. Labels that were learned are the first suggestions, but for `lost`.
+#: Answers as the server does. Labels that were learned are the first suggestions, but for `lost`. `needed` is the
+#: token that it asks for, if any.
 SERVER = """<script>
 const learned = [];
+let needed = "";
 const suggestions = [["printer", 0.83], ["paper", 0.43], ["monitor", 0.1]];
-window.fetch = async (address, { body }) => {
+window.fetch = async (address, { body, headers }) => {
   let value = null;
+  if (needed && headers.Authorization !== `Bearer ${needed}`)
+    return { status: 401, ok: false, json: async () => ({ detail: "the token is wrong" }) };
   if (address.endsWith("/suggest")) {
     const added = learned.flatMap(([{ subjects }]) => subjects.map(({ label }) => [label, 0.9]));
-    const all = [...added.filter(([name]) => name !== "lost"), ...suggestions];
+    const rest = suggestions.filter(([name]) => !added.some(([other]) => other === name));
+    const all = [...added.filter(([name]) => name !== "lost"), ...rest];
     value = { results: all.map(([label, probability]) => ({ label, uri: label, probability, std: 0.1 })) };
   } else if (address.endsWith("/learn")) learned.push(JSON.parse(body));
   else value = { projects: [{ name: "own", project_id: "own", vocab: { size: 3 }, learns: true }] };
@@ -60,12 +65,13 @@ const enter = async (name) => {
 </script>"""
 
 
-def outcome(tmp_path, steps):
+def outcome(tmp_path, steps, server=SERVER, size="800,600"):
     """Return what steps on the page have found; `result` collects it."""
     page = files("xmlgp.serving").joinpath("page.html").read_text("utf-8")
-    page = page.replace("<body>", f"<body>{SERVER}").replace("</body>", STEPS.replace("STEPS", steps) + "</body>")
+    page = page.replace("<body>", f"<body>{server}").replace("</body>", STEPS.replace("STEPS", steps) + "</body>")
     (tmp_path / "page.html").write_text(page, "utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *OFFLINE]
+    options.append(f"--window-size={size}")
     command = [BROWSER, *options, "--virtual-time-budget=5000", "--dump-dom", (tmp_path / "page.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     return json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)[1]))
@@ -105,5 +111,60 @@ def test_what_is_learned_is_shown_before(tmp_path):
     assert set(found["checked"]) == {"printer", "third floor"}
     assert found["none"] == "Check the labels that are right."
     assert found["lost"] == (
-        "The model keeps this text, but does not suggest lost for it yet: teach it more texts with that."
+        "The model keeps this text, but does not suggest lost for it yet and still suggests printer, third floor: "
+        "teach it more texts like this."
     )
+
+
+def test_a_label_that_was_rejected_and_is_suggested_still_is_named(tmp_path):
+    found = outcome(
+        tmp_path,
+        """
+        items()[0].querySelector("input").click();
+        await enter("paper");
+        $("learn").click();
+        await pause();
+        result.status = $("status").textContent;
+        """,
+    )
+    assert found["status"] == "The model keeps this text, but still suggests printer: teach it more texts like this."
+
+
+def test_the_page_asks_for_the_token_and_goes_on_with_it(tmp_path):
+    found = outcome(
+        tmp_path,
+        """
+        result.without = [$("alert").textContent, $("projects").hidden, $("access").hidden];
+        const type = async (token) => {
+          $("token").value = token;
+          $("access").requestSubmit();
+          await pause();
+        };
+        await type("another");
+        result.wrong = $("alert").textContent;
+        await type("right");
+        result.right = [$("alert").textContent, $("projects").hidden, $("access").hidden, shown()];
+        """,
+        SERVER.replace('needed = ""', 'needed = "right"'),
+    )
+    assert found["without"] == ["Type the token of this server first.", True, False]
+    assert found["wrong"] == "The token is wrong."
+    assert found["right"] == ["", False, True, ["printer", "paper"]]
+
+
+@pytest.mark.parametrize("height", [600, 844])
+def test_the_first_labels_are_seen_on_a_phone(tmp_path, height):
+    # Headless browsers have no narrower windows than 500 pixels.
+    found = outcome(
+        tmp_path,
+        """
+        document.body.style.width = "390px";
+        $("ask").requestSubmit();
+        await pause();
+        result.ends = items().map((item) => item.getBoundingClientRect().bottom);
+        result.bar = $("use").getBoundingClientRect().top;
+        """,
+        size=f"500,{height}",
+    )
+    first, _second = found["ends"]
+    assert 0 < first <= found["bar"]
