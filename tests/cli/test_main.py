@@ -146,7 +146,7 @@ def test_signals_end_a_command_with_one_line_and_status_128_plus_number(tmp_path
         process.stdin.flush()
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr) == (128 + number, b"", b"interrupted\n")
+    assert (process.returncode, stdout, stderr) == (128 + number, b"", b"Note: interrupted\n")
     assert not (tmp_path / "model").exists()
 
 

@@ -23,6 +23,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
+from xmlgp.runtime.progress import silent
 
 pytestmark = pytest.mark.usefixtures("model")
 
@@ -185,3 +186,15 @@ def test_the_default_output_is_what_the_model_ranks_by():
     assert run("predict", "model", "data").stdout == outputs["probability"]
     changed_description("model", lambda description: description["settings"].update(ranking="utility"))
     assert run("predict", "model", "data").stdout == outputs["utility"]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_file", "is_shown"), [([], False, False), ([], True, True), (["-o", "scores"], False, True)]
+)
+def test_a_bar_is_shown_unless_answers_may_come_to_its_terminal(monkeypatch, options, is_file, is_shown):
+    shown = []
+    monkeypatch.setattr("xmlgp.cli.predict.api.write", lambda predictions, *_: shown.append(predictions.reporter))
+    isfile = os.path.isfile
+    monkeypatch.setattr(os.path, "isfile", lambda path: is_file if path == 1 else isfile(path))
+    assert run("predict", "model", "data/test.txt", *options).exit_code == 0
+    assert [reporter.progress is not silent for reporter in shown] == [is_shown]

@@ -145,16 +145,16 @@ def protected_arrays(path: FilePath) -> Iterable[Entry]:
 
 @contextlib.contextmanager
 def left_by_failure(path: Path, note: Callable[[str], object]) -> Iterator[None]:
-    """Say how far a run came that fails or is interrupted; without a checkpoint, remove what it wrote."""
+    """Say that a run that fails or is interrupted can be resumed; without a checkpoint, remove what it wrote."""
     try:
         yield
     except BaseException as error:
         if run := readable_run(path):
-            text = f"stopped {run.where}; run the same command again to resume"
+            text = "run the same command again to resume"
             if isinstance(error, Interrupted):
                 error.advice = text
             elif not isinstance(error, ModelFolderError):  # of the checkpoint itself
-                note(text)
+                note(f"stopped {run.where}; {text}")
         elif not (path / CHECKPOINT).exists():
             discard_run(path)
         raise

@@ -170,7 +170,7 @@ def _ended(error: Interrupted) -> click.exceptions.Exit:
     _abandon_stdout()
     with contextlib.suppress(OSError):  # the terminal may be gone
         end_bars()
-        click.echo(f"interrupted; {error.advice}" if error.advice else "interrupted", err=True)
+        click.echo(f"Note: interrupted; {error.advice}" if error.advice else "Note: interrupted", err=True)
     return click.exceptions.Exit(error.status)
 
 

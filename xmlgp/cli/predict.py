@@ -152,10 +152,11 @@ def predict(
     check_standard_input(*data)
     _check_exist(data, model)
     trained = as_trained_model(model)
-    if out == "-" and sys.stdout and sys.stdout.isatty():
-        # A bar would be drawn over the answers, which show the progress themselves.
+    if out == "-" and not os.path.isfile(1):
+        # A bar would be drawn among the answers, which show the progress themselves and may come to the same terminal.
         reporter = reporter._replace(progress=silent)
-        output_format = output_format or ("table" if trained.names.vectorizer else None)
+    if out == "-" and sys.stdout and sys.stdout.isatty() and trained.names.vectorizer:
+        output_format = output_format or "table"
     if output_format == "table":
         options["with_std"] = True
         with contextlib.suppress(SettingsError):
