@@ -106,8 +106,8 @@ MUTANTS = [
         "neighbours-rest",
         "The weight of the frequencies of labels is one whatever the weights of the neighbours are.",
         "xmlgp/neighbours/regression.py",
-        "rest[q, b] = one - y.sum()",
-        "rest[q, b] = one",
+        "rest = 1 - weights.sum(axis=2)",
+        "rest = np.ones(weights.shape[:2], np.float32)",
         "tests/neighbours/test_regression.py",
     ),
     Mutant(

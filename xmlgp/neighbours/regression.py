@@ -159,7 +159,6 @@ def regress(
     B, n = nearest.shape
     covariances = np.exp([found.exponents(kernel) for kernel in kernels])
     weights = np.zeros_like(covariances)
-    rest, variance = np.empty((2, len(kernels), B), np.float32)
 
     def solve_part(start: int, stop: int) -> None:
         if dense is None:
@@ -172,15 +171,17 @@ def regress(
         solve(
             read_only(arrays_of(rows)),
             rows.shape[1],
-            (nearest, found.has_words, covariances),
+            (nearest, (nearest >= 0).sum(axis=1), found.has_words, covariances),
             between,
             np.array(kernels, np.float32),
             start,
             stop,
-            (weights, rest, variance),
+            weights,
         )
 
     parallel_for(solve_part, B, 1)
+    rest = 1 - weights.sum(axis=2)
+    variance = np.maximum(1 - (weights * covariances).sum(axis=2), 0)
     return [Regressed(nearest, *result) for result in zip(weights, rest, variance, strict=True)]
 
 
@@ -188,26 +189,25 @@ def regress(
 def solve(
     rows: Rows,
     D: int,
-    points: tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.float32]],
+    points: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_], NDArray[np.float32]],
     between: NDArray[np.float32],
     kernels: NDArray[np.float32],
     start: int,
     stop: int,
-    results: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]],
+    weights: NDArray[np.float32],
 ) -> None:
-    """Write the results of some points, given their nearest ones, whether they have words, and covariances with these.
+    """Write the weights of points, given the nearest ones, how many, whether points have words, and covariances.
 
     `between` has the dense part of the exponents of K_RR for γ = 1, one n×n for each of these points, or zeros for all.
     """
-    nearest, has_words, covariances = points
-    weights, rest, variance = results
+    nearest, counts, has_words, covariances = points
     size = nearest.shape[1]
     products = np.empty((size, (size // LANES + 1) * LANES), np.float32)
     system = np.empty((size, size), np.float32)
     of_words = np.zeros((2, D), np.int32)
     zero, one = np.float32(0), np.float32(1)
     for b in range(start, stop):
-        n = (nearest[b] >= 0).sum()
+        n = counts[b]
         _fill_products(rows, nearest[b, :n], of_words, products)
         dense = between[(b - start) % len(between)]
         for q in range(len(kernels)):
@@ -220,10 +220,7 @@ def solve(
                 for j in range(i):
                     system[j, i] = row[j]
                 row[i] = one + noise
-            y = weights[q, b, :n]
-            _conjugate_gradients(system, covariances[q, b, :n], y)
-            rest[q, b] = one - y.sum()
-            variance[q, b] = max(one - _dot(covariances[q, b], y), zero)
+            _conjugate_gradients(system, covariances[q, b, :n], weights[q, b, :n])
 
 
 @compiled_part
@@ -291,7 +288,9 @@ def _lists_of_words(
     """
     indptr, indices, data = rows
     lengths, ends = of_words
-    total = (indptr[chosen + 1] - indptr[chosen]).sum()
+    total = 0
+    for n in chosen:
+        total += indptr[n + 1] - indptr[n]
     starts = np.empty(total + 1, np.int32)
     listed, values = np.empty(total, np.uint32), np.empty(total, np.float32)
     for n in chosen:
