@@ -1,5 +1,8 @@
 """The regression on nearest points against scikit-learn's, and its words and dense features against NumPy."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +16,7 @@ from xmlgp.neighbours import predictions as module
 from xmlgp.neighbours.dense import DenseSearch, standardise
 from xmlgp.neighbours.predictions import Neighbours, NeighbourTerm, scaled_words
 from xmlgp.neighbours.regression import Choices, Kernel
+from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 from xmlgp.runtime.threads import limit_threads
 
 N, D, K, E, B = 80, 30, 6, 4, 12
@@ -181,3 +185,17 @@ def test_many_equal_neighbours_share_the_weight(noise):
     found = term.predict(Features(words[:1])).regressed
     np.testing.assert_allclose(found.weights, np.full((1, n), 1 / (n + noise)), rtol=1e-4)
     np.testing.assert_allclose(found.variance, [1 - n / (n + noise)], atol=1e-6)
+
+
+def test_a_signal_that_waits_ends_the_regressions(monkeypatch):
+    rows, _, labels, queries, _ = problem()
+    term = NeighbourTerm(
+        Neighbours.build(rows, labels, Choices(Kernel(1.0, 1.0, 0.2), 0.5, 0.0)), np.ones(D, np.float32), np.ones(K)
+    )
+    found = term.search(Features(queries))
+    monkeypatch.setattr("xmlgp.neighbours.regression.PART", 2)
+    with handle_signals(), defer_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupted) as caught:
+            term.regress(found, [Kernel(1.0, 1.0, 0.2)])
+    assert caught.value.was_asked_for

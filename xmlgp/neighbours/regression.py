@@ -16,6 +16,7 @@ point.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import exponential
 from xmlgp.linear_algebra.sparse import arrays_of
 from xmlgp.neighbours.search import FREQUENT, Rows, read_only
-from xmlgp.runtime.threads import parallel_for
+from xmlgp.runtime.interrupts import raise_pending_signal
+from xmlgp.runtime.threads import run_parallel
 
 __all__ = [
     "BEST",
@@ -54,6 +56,9 @@ LANES = 32
 
 #: The largest ‖k − (K_RR + σ² I) α‖² of the weights α. With 1e-11, 10 to 25 steps do, and α is exact to 1e-5.
 LARGEST_RESIDUAL = 1e-11
+
+#: Points that one core regresses at a time: with dense features, for about a second.
+PART = 32
 
 
 class Kernel(NamedTuple):
@@ -153,14 +158,16 @@ def regress(
     """Return the regressions of points on their nearest training points, with each kernel.
 
     `rows` are the words of all training points, N×D, of unit length or empty; the `dense` features of these, N×E, are
-    divided by their lengthscales.
+    divided by their lengthscales. Raises Interrupted if a signal waits.
     """
     nearest = found.nearest
     B, n = nearest.shape
     covariances = np.exp([found.exponents(kernel) for kernel in kernels])
     weights = np.zeros_like(covariances)
 
-    def solve_part(start: int, stop: int) -> None:
+    def solve_part(start: int) -> None:
+        stop = min(start + PART, B)
+        raise_pending_signal()
         if dense is None:
             between = np.zeros((1, n, n), np.float32)
         else:
@@ -179,7 +186,7 @@ def regress(
             weights,
         )
 
-    parallel_for(solve_part, B, 1)
+    run_parallel(partial(solve_part, start) for start in range(0, B, PART))
     rest = 1 - weights.sum(axis=2)
     variance = np.maximum(1 - (weights * covariances).sum(axis=2), 0)
     return [Regressed(nearest, *result) for result in zip(weights, rest, variance, strict=True)]
