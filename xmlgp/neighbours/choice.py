@@ -42,9 +42,6 @@ DEFAULT = Choices(KERNELS[0], WEIGHTS[0], RARITIES[0])
 #: Labels of the best texts of each point, among which and those of highest utility the weight of texts is chosen.
 TEXT_CANDIDATES = 20
 
-#: The nearest points of a regression that only compares parameters: an eighth of the time that 200 take.
-FEW_NEAREST = 100
-
 #: The first ranks, whose precision and propensity-scored precision are summed. The second counts so many times: with
 #: equal shares, 28,164 labels gain 4 of P@1 and lose 0.5 of PSP@1, which is that of rare labels.
 RANKS = (1, 3, 5)
@@ -102,19 +99,17 @@ def choose(neighbours: NeighbourTerm, points: HeldOutPoints) -> Choices:
 
 
 def score(neighbours: NeighbourTerm, points: HeldOutPoints) -> float:
-    """Return the highest sum of `choose` with one kernel and `FEW_NEAREST` points."""
-    return max(_scores(neighbours, points, 1, FEW_NEAREST).values(), default=0.0)
+    """Return the highest sum of `choose` with one kernel."""
+    return max(_scores(neighbours, points, 1).values(), default=0.0)
 
 
-def _scores(
-    neighbours: NeighbourTerm, points: HeldOutPoints, first: int | None = None, count: int | None = None
-) -> dict[Choices, float]:
+def _scores(neighbours: NeighbourTerm, points: HeldOutPoints, first: int | None = None) -> dict[Choices, float]:
     """Return P@k and `RARE_SHARE` times PSP@k, summed over `RANKS`, of choices; nothing if there are no candidates.
 
-    They have the `first` kernels and rarities, by default all. Regressions are on so many nearest points.
+    They have the `first` kernels and rarities, by default all.
     """
     kernels = (DENSE_KERNELS if neighbours.width else KERNELS)[:first]
-    search = neighbours.search(points.features, count)
+    search = neighbours.search(points.features)
     candidates = points.candidates(labels_of_points(search.nearest, neighbours.labels))
     found: dict[Choices, float] = {}
     if not candidates.labels.size:
