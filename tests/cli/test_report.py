@@ -44,7 +44,7 @@ class Page(HTMLParser):
 def test_the_limit_of_precision_is_on_the_page(text_model, workdir):
     lines = [json.dumps(row | {"labels": row["labels"][:1]}) + "\n" for row in documents(30, 1)]
     (workdir / "new.jsonl").write_text("".join(lines))
-    limit = "points have 1.00 labels on average, so P@3 is at most 33.3 %, P@5 is at most 20.0 %"
+    limit = "points have few labels (1.00 on average), so P@3 is at most 33.3 %, P@5 is at most 20.0 %"
     assert ["limits", limit] in Page(xmlgp.report("model", "new.jsonl")).rows
     # The documents of training have up to three labels.
     assert not [row for row in Page(xmlgp.report("model", "train.jsonl")).rows if row[0] == "limits"]

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
 from tests.metrics.problems import sparse, sparse_problems
+from xmlgp.metrics.intervals import intervals
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import values
 from xmlgp.runtime.errors import SettingsError
@@ -35,6 +36,14 @@ def reference(scores, truth, ks, propensities):
         result[f"PSP@{k}"] = 100 * sum(map(sum, gains)) / sum(map(sum, best))
         result[f"PSnDCG@{k}"] = 100 * sum(map(dcg, gains)) / sum(map(dcg, best))
     return result
+
+
+def test_intervals_of_precision_end_at_its_limit():
+    # All labels are found: one of three points has three, the others have none.
+    labels = sparse([[0, 1, 2], [], []], 3, bool)
+    found = intervals(ranking_statistics(sparse([{0: 3.0, 1: 2.0, 2: 1.0}, {}, {}], 3), labels, ks=(1, 3)))
+    assert [found["P@1"].high, found["P@3"].high] == pytest.approx([100 / 3, 100 / 3])
+    assert found["nDCG@1"].high > 50
 
 
 def test_hand_worked_example():

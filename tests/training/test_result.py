@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from xmlgp.metrics.intervals import Interval
-from xmlgp.training.result import HeldOutMeasures
+from xmlgp.training.result import HeldOutMeasures, precision_limits
 
 INTERVALS = tuple(
     Interval(*pair) for pair in ((55.04, 64.96), (36, 44), (27, 33), (0.06, 0.11), (0.01, 0.05), (-0.01, 0.09))
@@ -47,8 +48,10 @@ def test_errors_of_calibration_are_said_if_chance_would_not_make_them(points, be
 def test_intervals_follow_the_values():
     measured = HeldOutMeasures(300, 60.0, 40.0, 30.0, 0.087, 0.027, INTERVALS)
     text = "P@1 60.0% [55.0, 65.0], P@3 40.0% [36.0, 44.0] on 300 points held out of training (95 % intervals)"
-    assert measured.precision(4, 1.01) == text
-    assert measured.precision(4, 1) == f"{text}; points have 1.00 labels on average, so P@3 is at most 33.3 %"
+    assert measured.precision(4, np.array([2, 1, 1])) == text
+    assert measured.precision(4, np.array([])) == text
+    limits = "points have few labels (1.00 on average), so P@3 is at most 33.3 %"
+    assert measured.precision(4, np.ones(3)) == f"{text}; {limits}"
     assert measured.reliability() == (
         "probabilities are 2.7 [1.0, 5.0] percentage points off on average (8.7 [6.0, 11.0] before calibration); 300 "
         "held-out points are too few to say whether calibration helps"
@@ -58,6 +61,22 @@ def test_intervals_follow_the_values():
     assert few.reliability() == (
         "probabilities are right, as far as 100 held-out points can tell: at most 5.0 percentage points off on average"
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "limits"),
+    [
+        ([1, 1], "1.00 on average), so P@2 is at most 50.0 %"),
+        # No point has more than two labels among the first two.
+        ([0, 4, 0, 0], "1.00 on average), so P@1 is at most 25.0 %, P@2 is at most 25.0 %"),
+        ([0, 2, 1, 0], "0.75 on average), so P@1 is at most 50.0 %, P@2 is at most 37.5 %"),
+        ([2, 1], ""),
+        ([], ""),
+    ],
+)
+def test_the_highest_precision_is_a_mean_over_points(counts, limits):
+    said = precision_limits(np.array(counts, int), (1, 2))
+    assert said == (limits and f"points have few labels ({limits}")
 
 
 @pytest.mark.parametrize(

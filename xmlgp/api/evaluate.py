@@ -27,12 +27,13 @@ from xmlgp.metrics.intervals import Difference, Interval, about_intervals, diffe
 from xmlgp.metrics.macro import macro_statistics
 from xmlgp.metrics.probabilities import calibration_statistics, check_probabilities, top_calibration_statistics
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.metrics.ranking import count_reordered_ties, precision_limits, ranking_statistics
+from xmlgp.metrics.ranking import count_reordered_ties, ranking_statistics
 from xmlgp.metrics.statistics import Statistic, values
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import MOST_LABELS, Scores
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.training.result import precision_limits
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate", "rank_labels"]
 
@@ -246,7 +247,8 @@ def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: 
     """Return the measures of scores: those of a ranking, of assigned labels, or of data of one label."""
     name, scores, labels, *_ = matching
     longest = np.diff(scores.indptr).max(initial=0)
-    unlabelled = scores.N - np.count_nonzero(np.diff(labels.indptr))
+    counts = np.diff(labels.indptr)
+    unlabelled = scores.N - np.count_nonzero(counts)
     if unlabelled and scores.K > 1:
         note(f"Test points without labels: {unlabelled} of {scores.N}; they count 0 in means over points")
     if scores.assigned or "assigned" in options.measures:
@@ -264,7 +266,7 @@ def _measured(matching: Matched, facts: TrainingFacts, options: _Options, note: 
     if reordered > REORDERED_SHARE * scores.N:
         ranked = "here ties are ranked by the number of the label, the lower first"
         note(f"{name} lists labels of equal score in another order for {reordered} of {scores.N} points; {ranked}")
-    if limits := precision_limits(labels.nnz / scores.N, options.ks):
+    if limits := precision_limits(counts, options.ks):
         note(limits)
     propensities = _propensities(matching, facts, options, note) if facts.shape else None
     listed, total = len(scores.labels), scores.N * scores.K

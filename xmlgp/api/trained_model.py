@@ -149,9 +149,9 @@ def describe(model: TrainedModel) -> dict[str, str]:
     }
     if model.held_out:
         # The best of a single label is no measure.
-        if model.data["K"] > 1 and model.label_counts is not None:
-            mean = model.label_counts.sum() / model.data["N"]
-            rows["precision"] = model.held_out.precision(model.data["K"], mean)
+        if model.data["K"] > 1:
+            counts = np.diff(np.ravel(model.points.get("label_indptr", [])))
+            rows["precision"] = model.held_out.precision(model.data["K"], counts)
         rows["calibration"] = model.held_out.reliability()
     if CHOICES in model.parameters:
         rows["nearest"] = in_words(model.parameters[CHOICES], model.parameters[RECALL])

@@ -83,7 +83,8 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
     measures it is θ ± z s, cut off at the lowest and the highest value, unless s is 0. In both, z is the quantile of
     Student's t with n − 1 degrees of freedom.
 
-    An interval is (NaN, NaN) if the measure is undefined, and all possible values with a single point.
+    It ends at the limit of the measure. An interval is (NaN, NaN) if the measure is undefined, and all possible values
+    with a single point.
 
     [1] Wilson: Probable inference, the law of succession, and statistical inference, JASA 22, 1927.
     """
@@ -152,7 +153,7 @@ def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
     ratio = spread / (share * (1 - share)) if varies else z**2 / count
     middle = (share + ratio / 2) / (1 + ratio)
     reach = math.sqrt(spread + ratio**2 / 4) / (1 + ratio)
-    return Interval(most * max(middle - reach, 0.0), most * min(middle + reach, 1.0))
+    return Interval(most * max(middle - reach, 0.0), min(most * (middle + reach), most, statistic.limit))
 
 
 def _standard_error(drawn: NDArray[np.float64], count: int) -> float:

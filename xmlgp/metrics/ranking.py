@@ -5,6 +5,7 @@ of stored scores and of true labels, not with N·K.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,8 @@ __all__ = [
     "check_labelled",
     "check_shapes",
     "count_reordered_ties",
+    "highest_precision",
     "points_of",
-    "precision_limits",
     "ranking_statistics",
     "ranks_of",
     "top_entries",
@@ -85,7 +86,8 @@ def ranking_statistics(
     ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
     statistics = {}
     for k, depth in depth_of.items():
-        statistics[f"P@{k}"] = ratio(hits.sums(ones[hits.ranks], depth, N), np.full(N, k))
+        precision = ratio(hits.sums(ones[hits.ranks], depth, N), np.full(N, k))
+        statistics[f"P@{k}"] = replace(precision, limit=highest_precision(label_counts, k))
     for k, depth in depth_of.items():
         gains = discounts[hits.ranks] / ideal_dcg[np.minimum(label_counts[hits.points], depth)]
         statistics[f"nDCG@{k}"] = ratio(hits.sums(gains, depth, N), np.ones(N))
@@ -105,12 +107,9 @@ def ranking_statistics(
     return statistics
 
 
-def precision_limits(labels_per_point: float, ks: Iterable[int]) -> str:
-    """Return in words the highest P@k that is possible, if points have one label or fewer on average; empty if not."""
-    limits = ", ".join(f"P@{k} is at most {100 * labels_per_point / k:.1f} %" for k in ks if labels_per_point < k)
-    return (
-        f"points have {labels_per_point:.2f} labels on average, so {limits}" if limits and labels_per_point <= 1 else ""
-    )
+def highest_precision(counts: NDArray[np.integer], k: int) -> float:
+    """Return the highest P@k that is possible, 100/(kN) Σ_i min(n_i, k), given the numbers of labels of points, N."""
+    return float(100 * np.minimum(counts, k).sum() / (k * len(counts)))
 
 
 def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:

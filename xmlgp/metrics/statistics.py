@@ -33,12 +33,15 @@ class Statistic:
         The highest value; the lowest is 0.
     is_mean : bool
         Whether the value is a mean over points or labels, weighted or not, of numbers from 0 to `most`.
+    limit : float
+        The highest value that the labels of these points allow; intervals end there.
     """
 
     columns: Columns
     function: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     most: float = math.inf
     is_mean: bool = True
+    limit: float = math.inf
 
     @property
     def is_bounded_mean(self) -> bool:

@@ -12,9 +12,9 @@ from xmlgp.api.source import Labels, Points, Source, is_path
 from xmlgp.api.trained_model import TrainedModel, as_trained_model, describe
 from xmlgp.data.files import check_outputs, locate, open_output
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.metrics.ranking import precision_limits
 from xmlgp.runtime.errors import SettingsError, UsageError
 from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.training.result import precision_limits
 
 __all__ = ["report"]
 
@@ -69,7 +69,8 @@ def report(
         except SettingsError as error:
             reporter.note(f"There is no PSP: {error}")
     evaluation = rank_labels(answers.scores.matrix, answers.labels, KS, propensities, ("macro", "calibration"))
-    without = np.count_nonzero(np.diff(answers.labels.indptr) == 0)
+    counts_of_points = np.diff(answers.labels.indptr)
+    without = np.count_nonzero(counts_of_points == 0)
     counting = f", of which {without:,} without labels count as missed" if without else ""
     # Those that are empty are not shown.
     facts = {
@@ -77,7 +78,7 @@ def report(
         **describe(model),
         "test data": locate(os.fspath(source.data), "test") if is_path(source.data) else source.title,
         "test points": f"{answers.scores.N:,}{counting}",
-        "limits": precision_limits(answers.labels.nnz / answers.scores.N, KS),
+        "limits": precision_limits(counts_of_points, KS),
         "unknown labels": f"{unknown:,} of the test data, which count as missed" if unknown else "",
     }
     title = title or (model.folder.path.resolve().name if model.folder else "Model")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least
 from xmlgp.metrics.intervals import Interval
-from xmlgp.metrics.ranking import precision_limits
+from xmlgp.metrics.ranking import highest_precision
 
 __all__ = [
     "LABEL_COUNTS",
@@ -22,6 +23,7 @@ __all__ = [
     "TrainingResult",
     "is_valid_history",
     "label_counts",
+    "precision_limits",
 ]
 
 #: The number of training points that have each label. GPC, which has one label, does not store it.
@@ -35,6 +37,18 @@ MIN_POINTS = 100
 #: samples. A simulation with the probabilities of a model of Bibtex gave errors of 0.095 with 40 points and 0.038 with
 #: 244.
 CHANCE_ERROR = 0.6
+
+
+def precision_limits(counts: NDArray[np.integer], ks: Iterable[int]) -> str:
+    """Return in words the highest P@k, given the numbers of labels of points, N; empty without points or limits.
+
+    It is also empty if points have more than one label on average.
+    """
+    if not len(counts) or counts.mean() > 1:
+        return ""
+    highest = {k: highest_precision(counts, k) for k in ks}
+    limits = ", ".join(f"P@{k} is at most {limit:.1f} %" for k, limit in highest.items() if limit < 100)
+    return limits and f"points have few labels ({counts.mean():.2f} on average), so {limits}"
 
 
 class HeldOutMeasures(NamedTuple):
@@ -67,11 +81,14 @@ class HeldOutMeasures(NamedTuple):
         fits = type(points) is int and len(intervals) == INTERVAL_COUNT and len(entry) == len(cls._fields)
         return measured if fits else None
 
-    def precision(self, K: int, labels_per_point: float) -> str:
-        """Return a phrase with the precisions, their intervals and their limits, for those k that are at most K."""
+    def precision(self, K: int, counts: NDArray[np.integer]) -> str:
+        """Return a phrase with the precisions, their intervals and their limits, for those k that are at most K.
+
+        `counts` are the numbers of labels of the training points, N, or empty if they are not known.
+        """
         values = zip((1, 3, 5), self[1:4], self.intervals, strict=False)
         measured = [f"P@{k} {value:.1f}% [{low:.1f}, {high:.1f}]" for k, value, (low, high) in values if k <= K]
-        limits = precision_limits(labels_per_point, [k for k in (1, 3, 5) if k <= K])
+        limits = precision_limits(counts, [k for k in (1, 3, 5) if k <= K])
         phrase = f"{', '.join(measured)} on {self.points} points held out of training (95 % intervals)"
         return "; ".join(filter(None, [phrase, limits]))
 
