@@ -74,7 +74,7 @@ def learn(
     """
     source = Source.of(data, labels)
     if source.data is None and (forget or not (source.vocabulary or retrain or rename)):
-        raise UsageError("Nothing to learn or forget: give data, a vocabulary, or --retrain.")
+        raise UsageError("Nothing to learn or forget: give data, a vocabulary, --rename or --retrain.")
     if rename and (source.data is not None or source.vocabulary):
         raise UsageError("Labels are renamed without data and a vocabulary; learn these before or after it.")
     concepts = source.read_vocabulary()
