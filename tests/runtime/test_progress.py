@@ -40,7 +40,7 @@ def test_quiet_work_shows_nothing(monkeypatch):
     stream, _ = show(monkeypatch, True)
     for progress in silent, Progress(is_shown=False):
         with progress("work"):
-            progress.plan(lambda phase, share: 3.0)
+            progress.plan(lambda phase, share: (1.0, 4.0))
             progress.at("a phase", 0.5)
             module.threading.Event().wait(0.02)
     assert stream.getvalue() == ""
@@ -61,10 +61,9 @@ def test_long_work_without_reports_shows_what_is_done_and_what_is_left(monkeypat
         with progress("reading a\nfile"):
             wait_for(r"training: reading a\nfile 00:00")
         places = []
-        progress.plan(lambda *place: places.append(place) or 75.0)
+        progress.plan(lambda *place: places.append(place) or (25.0, 100.0))
         progress.at("steps", 0.25)
-        # No time is over.
-        wait_for("training: steps   0 %|" if is_terminal else "training: steps, 0 %, about 01:15 left\n")
+        wait_for("training: steps  25 %|" if is_terminal else "training: steps, 25 %, about 01:15 left\n")
         wait_for("about 01:15 left")
     assert ("steps", 0.25) in places
     text = stream.getvalue()

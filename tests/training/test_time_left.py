@@ -7,6 +7,14 @@ from xmlgp.training.time_left import TimeLeft
 COSTS = {"steps": (0.0, 20.0), "neighbours": (15.0, 0.0), "weights": (1.0, 10.0)}
 
 
+class Left(TimeLeft):
+    """The seconds left."""
+
+    def __call__(self, phase, share):
+        found = super().__call__(phase, share)
+        return found and found[1] - found[0]
+
+
 class Clock:
     now = 0.0
 
@@ -20,7 +28,7 @@ def clock(monkeypatch):
 
 def run(clock, costs, speed=1.0, resumed_at=0.0, shares=50, expected=COSTS):
     """Yield what is left really, and what is estimated, in a training whose phases take `costs` times `speed`."""
-    estimate = TimeLeft(expected)
+    estimate = Left(expected)
     total = speed * sum(map(sum, costs.values()))
     start, steps = costs["steps"]
     began = speed * (start + resumed_at * steps) if resumed_at else 0.0
@@ -56,7 +64,7 @@ def test_phases_that_take_longer_than_expected_leave_those_after_them_what_they_
 
 
 def test_time_that_goes_by_without_a_report_counts(clock):
-    estimate = TimeLeft(COSTS)
+    estimate = Left(COSTS)
     estimate("steps", None)
     clock.now = 20.0
     assert estimate("neighbours", None) == pytest.approx(26.0)
@@ -65,7 +73,7 @@ def test_time_that_goes_by_without_a_report_counts(clock):
 
 
 def test_nothing_is_known_of_a_phase_without_a_cost_or_before_anything_is_done(clock):
-    estimate = TimeLeft({"steps": (0.0, 1.0)})
+    estimate = Left({"steps": (0.0, 1.0)})
     assert estimate("reading", 0.5) is None
     assert estimate("steps", None) is None
 
@@ -74,3 +82,33 @@ def test_one_phase_of_unknown_cost_is_told_by_its_share(clock):
     points = list(run(clock, {"steps": (0.0, 300.0)}, expected={"steps": (0.0, 1.0)}))
     for left, estimated in points[20:]:
         assert estimated == pytest.approx(left, rel=1 / 3)
+
+
+@pytest.mark.parametrize(("phase", "share"), [("steps", 0.2), ("neighbours", None)])
+def test_the_time_left_does_not_grow_while_nothing_is_done(clock, phase, share):
+    estimate = Left(COSTS)
+    estimate("steps", None)
+    clock.now = 20.0
+    before = estimate(phase, share)
+    for now in range(21, 90):
+        clock.now = now
+        after = estimate(phase, share)
+        assert after <= before
+        before = after
+
+
+def test_the_share_of_the_work_never_falls(clock):
+    estimate = TimeLeft(COSTS)
+    last = 0.0
+    # Each phase takes longer than expected, the first not from its start.
+    for phase, share, now in [
+        *(("steps", step / 20 or None, 0.5 * step**2) for step in range(20)),
+        *(("neighbours", None, 200 + second) for second in range(40)),
+        *(("weights", None, 240 + second) for second in range(9)),
+        *(("weights", step / 20, 250 + 2 * step) for step in range(20)),
+    ]:
+        clock.now = now
+        done, total = estimate(phase, share) or (0.0, 1.0)
+        assert last <= done / total <= 1
+        last = done / total
+    assert last > 0.9

@@ -59,8 +59,11 @@ class Progress:
             if is_outer:
                 end_bars()
 
-    def plan(self, estimate: Callable[[str, float | None], float | None]) -> None:
-        """Take a function that is called now and then: of a phase and the share that is done, the seconds left."""
+    def plan(self, estimate: Callable[[str, float | None], tuple[float, float] | None]) -> None:
+        """Take a function that is called now and then, of a phase and the share of it that is done.
+
+        It returns the seconds that what is done of the work takes, and those of all of it; None if that is unknown.
+        """
         if self._is_shown:
             _work.estimate = estimate
 
@@ -98,7 +101,7 @@ class _work:
 
     title: str
     place: tuple[str, float | None]
-    estimate: Callable[[str, float | None], float | None] | None
+    estimate: Callable[[str, float | None], tuple[float, float] | None] | None
     #: Set where no work is shown.
     ended = threading.Event()
     ended.set()
@@ -116,21 +119,22 @@ def _show(ended: threading.Event) -> None:
         while not ended.wait(DRAW_SECONDS):
             elapsed = time.monotonic() - began
             phase, share = _work.place
-            left = _work.estimate and _work.estimate(phase, share)
+            estimated = _work.estimate and _work.estimate(phase, share)
             if not can_draw and elapsed < next_line:
                 continue
             next_line += LINE_SECONDS
             # Room for a ^C that the terminal echoes, which would wrap the bar.
             columns = os.get_terminal_size(sys.stderr.fileno()).columns - 2 if can_draw else WIDEST
+            done, total = estimated or (0, 0)
             text = tqdm.format_meter(
-                elapsed,
-                elapsed + (left or 0),
+                done,
+                total,
                 elapsed,
                 columns,
                 visible(phase if phase == _work.title else f"{_work.title}: {phase}"),
                 # By it tqdm divides what is left.
                 rate=1.0,
-                bar_format="{desc} {elapsed}" if left is None else LAYOUTS[can_draw],
+                bar_format=LAYOUTS[can_draw] if estimated else "{desc} {elapsed}",
             )
             with _work.lock:
                 if not ended.is_set():

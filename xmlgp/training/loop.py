@@ -174,11 +174,11 @@ class Loop(Generic[InferenceT]):
             value = self.inference.step(self._epoch, self._done)
         except NumericalError as error:
             raise self._diverged(error) from error
-        if value is not None and not np.isfinite(value):
-            raise self._diverged(f"the {self.inference.objective.replace('_', ' ')} is not finite")
-        self._done += 1
         if value is not None:
+            if not np.isfinite(value):
+                raise self._diverged(f"the {self.inference.objective.replace('_', ' ')} is not finite")
             self._estimates.append(float(value))
+        self._done += 1
 
     def _end_epoch(self, after_epoch: EpochHook | None) -> None:
         """Add an epoch with an objective to the history and call the hook; begin the next epoch."""

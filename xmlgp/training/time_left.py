@@ -16,18 +16,19 @@ class TimeLeft:
 
     `costs` are the expected seconds of each phase, in order: those before its first step, in which for example
     functions are compiled, and those of its steps. What is left takes the expected time, times the ratio of the time
-    so far and what was expected of it. What was done before this process counts as done in the expected time.
+    so far and what was expected of it; it stays while nothing more is done. What was done before this process counts as
+    done in the expected time.
     """
 
     def __init__(self, costs: Mapping[str, tuple[float, float]]) -> None:
         self._costs = costs
         self._phase = ""
         #: When the work would have begun, when the phase did, and the ratio so far.
-        self._began = self._entered = 0.0
+        self._began = self._entered = self._done = 0.0
         self._ratio = 1.0
 
-    def __call__(self, phase: str, share: float | None) -> float | None:
-        """Return the seconds left in a phase, of whose steps a share is done; None if nothing is known of them.
+    def __call__(self, phase: str, share: float | None) -> tuple[float, float] | None:
+        """Return the seconds of what is done, and of all, in a phase, of whose steps a share is done; None if unknown.
 
         A share of None is before the first step.
         """
@@ -44,5 +45,7 @@ class TimeLeft:
             self._phase = phase
             self._entered = now
         done = before + (start + share * steps if share else min(start, (now - self._entered) / self._ratio))
-        self._ratio = (prior + now - self._began) / (prior + done)
-        return self._ratio * (total - done) if done else None
+        if done > self._done:
+            self._done = done
+            self._ratio = (prior + now - self._began) / (prior + done)
+        return (self._ratio * self._done, self._ratio * total) if self._done else None
