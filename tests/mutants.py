@@ -90,8 +90,8 @@ MUTANTS = [
         "farthest-points",
         "The regression on neighbours predicts from the points that are farthest away.",
         "xmlgp/neighbours/search.py",
-        "np.argsort(-exact",
-        "np.argsort(exact",
+        "elif not product > products[count - 1]",
+        "elif product > products[count - 1]",
         "tests/neighbours/test_search.py",
     ),
     Mutant(
