@@ -33,12 +33,11 @@ def expected_costs(
     # One kernel of four, and fewer nearest points.
     checking = H * (5e-4 + 4e-6 * features.width + 2e-8 * K) * len(settings.checked_epochs(N))
     compiling = not is_compiled(solve)
+    # The first check compiles most of what the calibration calls.
+    first_check = compiling * (checking > 0)
     return {
-        "steps": (14.5 * compiling, epochs * N * point + checking),
-        "weights": (6.5 * compiling + listing * N, 2 * updating),
-        "calibration": (
-            15.0 * compiling - 10 * compiling * (checking > 0) + H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K),
-            0.0,
-        ),
+        "steps": (3.3 * compiling, epochs * N * point + checking + 7.0 * first_check),
+        "weights": (4.5 * compiling + listing * N, 2 * updating),
+        "calibration": (8.0 * compiling - 5.5 * first_check + H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K), 0.0),
         "last weights": (0.0, updating),
     }
