@@ -110,7 +110,13 @@ REFUSED = {
     "semicolons between columns": (
         "a.csv",
         "text;labels\nx;a\n",
-        ":1: there is no column 'text'; the columns are 'text;labels'; --text-column names another one, and docs/ot",
+        ":1: there is no column 'text'; the columns are 'text;labels'; columns are separated by commas, or by tabs in "
+        ".tsv: save the file so, or as .xlsx",
+    ),
+    "tabs between columns of a file with commas": (
+        "a.csv",
+        "text\tlabels\nx\ta\n",
+        r":1: there is no column 'text'; the columns are 'text\tlabels'; columns are separated by commas",
     ),
     "cp1252": (
         "a.csv",
@@ -205,7 +211,7 @@ REFUSED = {
         ":2: the row that starts here is not CSV (unexpected",
     ),
     "the header twice": ("a.csv", "text,labels\nx,a\ntext,labels\n", ":3: this row is the header again; remove it"),
-    "two columns of one name": ("a.csv", "text,labels,text\nx,a,b\n", ":1: there are 2 columns 'text'"),
+    "two columns of one name": ("a.csv", "text,labels,text\nx,a,b\n", ":1: several columns are 'text'"),
     "a header of other names": (
         "a.tsv",
         "title\ttags\nx\ta\n",
@@ -299,7 +305,7 @@ def repeat_column(sheet):
     [
         (merge_cells, ": cells are merged, of which only the first has"),
         (write_error, ": a cell has an error, such as #N/A"),
-        (repeat_column, ":1: there are 2 columns 'labels'"),
+        (repeat_column, ":1: several columns are 'labels'"),
     ],
 )
 def test_cells_that_pandas_reads_otherwise_are_refused(tmp_path, change, reason):

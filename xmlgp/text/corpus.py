@@ -221,8 +221,9 @@ def read_documents(
 def _check_first_line(line: str, format: str, reading: Reading, options: CorpusOptions) -> None:
     """Raise DataFormatError if a first line is a header, or has no labels or columns; note what a tab is taken for."""
     if reading.labelled and format == "lines":
-        reason = f"{excerpt(line)} is not the first line of a corpus with labels, as docs/text.md has them"
-        raise reading.error(1, reason)
+        raise reading.error(
+            1, f"{excerpt(line)} is not the first line of a corpus with labels, as docs/text.md has them"
+        )
     if options.format is None and format in ("annif", "lines"):
         _refuse_header(line, reading)
         if format == "annif" and not reading.labelled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -108,8 +109,14 @@ class Reading(NamedTuple):
             if name in fields:
                 return fields[name]
             names = [*map(excerpt, list(fields)[:SHOWN]), *(["…"] if len(fields) > SHOWN else [])]
-            found = f"there is no {noun} {excerpt(name)}; the {noun}s are {', '.join(names) or 'none'}"
-            raise self.error(line, f"{found}; {option} names another one, and {PAGE} has other files")
+            advice = (
+                "columns are separated by commas, or by tabs in .tsv: save the file so, or as .xlsx"
+                if len(fields) == 1 and re.search("[;\t]", *fields)
+                else f"{option} names another one, and {PAGE} has other files"
+            )
+            raise self.error(
+                line, f"there is no {noun} {excerpt(name)}; the {noun}s are {', '.join(names) or 'none'}; {advice}"
+            )
 
         def text(value: Any, name: str) -> str:
             if value is None:

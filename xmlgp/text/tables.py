@@ -91,7 +91,7 @@ def _documents(rows: Iterator[tuple[int, list[str]]], reading: Reading) -> Itera
     header = [name.strip() for name in header]
     for name in reading.names:
         if header.count(name) > 1:
-            raise reading.error(line, f"there are {header.count(name)} columns {excerpt(name)}")
+            raise reading.error(line, f"several columns are {excerpt(name)}")
     # A missing column is a mistake of the header, not of the first row.
     reading.document(line, dict.fromkeys(header, ""), "column")
     for line, row in rows:
