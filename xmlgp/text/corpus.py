@@ -76,8 +76,9 @@ def _read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iter
             reason = f"the line is not JSON ({error}); an object must be in one line, as `jq -c . FILE` writes it"
             raise reading.error(number, reason) from None
         if not isinstance(value, dict):
-            reason = f"the line is {excerpt(value)}, not an object; `jq -c '.[]' FILE` writes those of an array"
-            raise reading.error(number, reason)
+            raise reading.error(
+                number, f"the line is {excerpt(value)}, not an object; `jq -c '.[]' FILE` writes those of an array"
+            )
         yield reading.document(number, value)
 
 

@@ -111,7 +111,7 @@ class Reading(NamedTuple):
             names = [*map(excerpt, list(fields)[:SHOWN]), *(["…"] if len(fields) > SHOWN else [])]
             advice = (
                 "columns are separated by commas, or by tabs in .tsv: save the file so, or as .xlsx"
-                if len(fields) == 1 and re.search("[;\t]", *fields)
+                if len(fields) == 1 and re.search("[;\t]", "".join(fields))
                 else f"{option} names another one, and {PAGE} has other files"
             )
             raise self.error(
