@@ -31,7 +31,7 @@ def labels_for_people(record: dict[str, Any], output: str, width: int) -> str:
             scale = 100
             score = f"{Bar(value, BAR, Bar.UTF)} {scale * value:5.1f} %"
         if "std" in label:
-            score += f" ± {scale * label['std']:<4.2g}"
+            score += f" ± {scale * label['std']:4.1f}"
         words = ", ".join(str(entry["word"]) for entry in label.get("for", ()))
         lines.append(f"  {name}{' ' * (longest - disp_len(name))}  {score}  {words}".rstrip())
     return "".join(fitted(line, width) + "\n" for line in lines)
