@@ -235,7 +235,8 @@ def scores(monkeypatch):
 
 @pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize(
-    ("values", "best", "epochs"), [((3, 2), 0, 2), ((1, 2, 1.5), 1, 3), ((1, 1, 2, 1), 2, 6), ((1, 2, 3, 4), None, 10)]
+    ("values", "best", "epochs"),
+    [((3, 2), 0, 2), ((1, 2, 1.5), 1, 3), ((1, 2, 1.99, 1), 1, 6), ((1, 2, 3, 2.99), None, 10)],
 )
 def test_steps_end_where_held_out_points_are_ranked_worse(scores, values, best, epochs):
     seen = scores(*values)

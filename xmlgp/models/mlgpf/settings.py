@@ -176,7 +176,7 @@ class MLGPFSettings(Settings):
         maximum=EPOCHS_LIMIT,
         if_unset="enough for 800 steps, between 5 and 60; with inducing=features for 600 steps, between 2 and 60, and "
         f"at most {MOST_EPOCHS_OF_MANY} from {MANY_POINTS} points on; with fewer, less where held-out "
-        "points are ranked worse from one twelfth, sixth, third or seven twelfths of them to the next",
+        "points are ranked worse after one twelfth, sixth, third or seven twelfths of them",
     )
     calibration: bool = setting(
         True,
