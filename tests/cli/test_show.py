@@ -69,6 +69,6 @@ def test_topics_are_listed_with_their_labels(topics):
 
 def test_a_model_without_topics_is_refused(model):
     assert said(run("show", "model", "--topics")) == "model: mlgpf has no topics; train with --model bmlpl"
-    assert said(run("show", "none")) == "none: No such file or directory"
+    assert said(run("show", "none")) == "none: there is no such folder; `xmlgp train DATA MODEL` makes a model"
     (model / "a").touch()
     assert said(run("show", "model/a")) == "model/a: this is a file, but a model is a folder"

@@ -168,7 +168,7 @@ def named_classes(models, classes):
 
 
 def test_what_holds_no_trained_model_is_refused(tmp_path):
-    with pytest.raises(ModelFolderError, match="nowhere: No such file or directory$"):
+    with pytest.raises(ModelFolderError, match="nowhere: there is no such folder; "):
         load_estimator(tmp_path / "nowhere")
     xmlgp.preprocess(small_dataset(), tmp_path, settings={"factors": 3})
     with pytest.raises(ModelFolderError, match="the model is preprocessed, but not trained yet$"):

@@ -165,5 +165,5 @@ def test_read_of_a_damaged_model_raises_without_a_retry(tmp_path):
     with pytest.raises(ModelFolderError, match="the array parameters.matrix is missing$"):
         ModelFolder.read(tmp_path, use)
     assert len(used) == 1
-    with pytest.raises(ModelFolderError, match="missing: No such file or directory"):
+    with pytest.raises(ModelFolderError, match="missing: there is no such folder; "):
         ModelFolder.read(tmp_path / "missing", use)

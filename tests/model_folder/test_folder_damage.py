@@ -27,7 +27,7 @@ def test_missing_model(tmp_path):
         with pytest.raises(ModelFolderError, match=r"there is no model here \(no model.json\)$"):
             ModelFolder(path)
     for path in (tmp_path / "nowhere", tmp_path / "nowhere.zip", tmp_path / "file" / "model"):
-        with pytest.raises(ModelFolderError, match=": No such file or directory$"):
+        with pytest.raises(ModelFolderError, match=": there is no such folder; "):
             ModelFolder(path)
     with pytest.raises(ModelFolderError, match="this is a file, but a model is a folder$"):
         ModelFolder(tmp_path / "file")

@@ -1,8 +1,6 @@
 """The description of a model, `model.json`, which is untrusted when it is read."""
 
-import errno
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +54,7 @@ def read_description(path: Path) -> dict[str, Any]:
         if path.is_file():
             raise ModelFolderError(f"{path}: this is a file, but a model is a folder") from None
         if not path.exists():
-            raise ModelFolderError(f"{path}: {os.strerror(errno.ENOENT)}") from None
+            raise ModelFolderError(f"{path}: there is no such folder; `xmlgp train DATA MODEL` makes a model") from None
         raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
     except ValueError:
         description = None
