@@ -80,7 +80,7 @@ def test_file_names_that_are_not_utf8_cause_no_traceback(tmp_path):
     name = os.fsdecode(b"\xff\xfe")
     result = spawn("show", os.path.join(str(tmp_path), name))
     assert result.returncode == 1
-    assert b"No such file or directory" in result.stderr
+    assert b"there is no such folder" in result.stderr
     assert b"Traceback" not in result.stderr
 
 

@@ -51,8 +51,9 @@ class Progress:
         is_outer = self._is_shown and _work.ended.is_set()
         if is_outer:
             _work.title, _work.estimate, _work.ended = title, None, threading.Event()
-            threading.Thread(target=_show, args=(_work.ended,), daemon=True).start()
         self.at(title)
+        if is_outer:
+            threading.Thread(target=_show, args=(_work.ended,), daemon=True).start()
         try:
             yield
         finally:
