@@ -104,10 +104,11 @@ def signal_pending() -> bool:
 
 def raise_pending_signal(is_asked_for: bool = True) -> None:
     """Raise `Interrupted` if a deferred signal waits to be raised."""
-    if _state.pending:
-        error = Interrupted(_state.pending[-1])
+    # Another thread may take the signal at the same time.
+    pending, _state.pending = _state.pending, []
+    if pending:
+        error = Interrupted(pending[-1])
         error.was_asked_for = is_asked_for
-        _state.pending.clear()
         raise error
 
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.metrics import ndcg_score
 
 from tests.problems import small_dataset
-from tests.training.interrupting import Recorder, assert_same_result, train_with_interruptions, untimed
+from tests.training.interrupting import Interrupting, Recorder, assert_same_result, train_with_interruptions, untimed
 from xmlgp.data.dataset import Dataset
 from xmlgp.features.pipeline import find_inducing_inputs
 from xmlgp.gp.bound import Bound
@@ -21,7 +21,7 @@ from xmlgp.models.mlgpf.methods import Problem
 from xmlgp.models.mlgpf.predictor import MLGPFPredictor
 from xmlgp.models.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.models.mlgpf.train import RETRY_RATE, run_inference, train
-from xmlgp.runtime.errors import NumericalError
+from xmlgp.runtime.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
@@ -273,6 +273,8 @@ def test_resuming_does_not_change_where_steps_end(scores, tmp_path):
 @pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize("name", ["choose", "top_calibration_statistics"])
 def test_a_signal_within_the_choices_ends_training_before_them(monkeypatch, tmp_path, name):
+    # What is measured depends on what was measured before, if that is left.
+    monkeypatch.setattr(HeldOutChoices, "_measured_recall", lambda self, parameters: self._recall[1] + 0.25)
     problem = prepared(DATASET, epochs=2)
     expected = train(*problem)
 
@@ -290,3 +292,22 @@ def test_a_signal_within_the_choices_ends_training_before_them(monkeypatch, tmp_
     assert_same_result(
         train(*problem, checkpoints=CheckpointWriter(tmp_path / "checkpoint", {}, 1000, checkpoint)), expected
     )
+
+
+@pytest.mark.usefixtures("many_held_out")
+def test_a_checkpoint_with_an_impossible_score_is_refused(scores, tmp_path):
+    scores(1, 2, 3, 4)
+    problem = prepared(DATASET, **STOPPING)
+    with pytest.raises(Interrupted):
+        train(*problem, checkpoints=Interrupting(tmp_path / "checkpoint", 30))
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    damaged = CheckpointWriter(tmp_path / "checkpoint", {}, 1000, checkpoint)
+    fill = checkpoint.fill
+
+    def damage(arrays):
+        fill(arrays)
+        arrays["best.score"][:] = np.nan
+
+    damaged.resume_from.fill = damage
+    with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
+        train(*problem, checkpoints=damaged)

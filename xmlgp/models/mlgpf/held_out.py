@@ -52,6 +52,9 @@ LARGEST_SHARE = 0.1
 #: Labels of highest utility without neighbours of each point, among which and those of neighbours the pool is chosen.
 CANDIDATES = 20
 
+#: `Recall` before it is measured.
+NOT_MEASURED = Recall(1.0, 0.0)
+
 #: Most pairs of points and labels that are scored to find the best labels of all: that takes a few seconds.
 MOST_RANKED = 10**8
 
@@ -140,7 +143,7 @@ class HeldOutChoices(Inference):
         #: The numbers of `Choices`.
         self._choices = DEFAULT.values()
         #: The numbers of `Recall`.
-        self._recall = np.array([1.0, 0.0])
+        self._recall = np.array(NOT_MEASURED)
         #: c, z₀ and u of the texts of labels.
         self._text_fit = default_fit(len(self._trained))
         #: The numbers of `HeldOutMeasures`; zeros if nothing is measured.
@@ -154,7 +157,8 @@ class HeldOutChoices(Inference):
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
         # An interrupted step may have chosen already.
-        self._choices[:] = DEFAULT.values()
+        self._choices[:], self._recall[:] = DEFAULT.values(), NOT_MEASURED
+        self._text_fit[:] = default_fit(len(self._trained))
         parameters = self._current_parameters()
         seen = self._counts[LABEL_COUNTS_NAME] > 0
         if np.count_nonzero(self._labels @ seen.astype(np.int32)) < HELD_OUT_LEAST:

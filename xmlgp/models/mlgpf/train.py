@@ -160,9 +160,11 @@ class Stochastic(Inference):
             self._best_score[:] = score
 
     def check_restored(self, epoch: int, done: int) -> None:
-        """Raise ValueError unless the order of an epoch that has begun has each point once."""
+        """Raise ValueError unless an epoch that has begun has each point once, and the score is finite."""
         if done and not np.array_equal(np.sort(self._order), np.arange(len(self._order))):
             raise ValueError("the order does not have each point once")
+        if not np.isfinite(self._best_score).all():
+            raise ValueError("the highest score is not a number")
 
     def end(self) -> None:
         """Free the state of the optimiser."""
