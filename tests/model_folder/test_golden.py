@@ -18,9 +18,8 @@ from xmlgp.prediction.scores_file import read_scores
 
 GOLDEN = Path(__file__).parent / "golden"
 
-#: Errors: of scores, in which conjugate gradients leave 1e-5 of the weights of neighbours, whose log odds are several
-#: times as far off, and of standard deviations, which are square roots of small differences of float32.
-ROUNDING, ROOT_OF_ROUNDING = 1e-4, 2e-3
+#: Rounding errors of float32: of scores, and of standard deviations, which are square roots of small differences.
+ROUNDING, ROOT_OF_ROUNDING = 1e-5, 2e-3
 
 any_model = pytest.mark.parametrize("model", MODELS)
 

@@ -30,7 +30,7 @@ def expected_costs(
     listing = 2.2e-11 * K * P if N * K <= MOST_SCORED else 1.9e-4
     updating = is_swept * 8e-7 * nnz
     epochs = settings.epoch_count(N)
-    # One kernel of four, and fewer nearest points.
+    # With one kernel of four.
     checking = H * (5e-4 + 4e-6 * features.width + 2e-8 * K) * len(settings.checked_epochs(N))
     compiling = not is_compiled(solve)
     # The first check compiles most of what the calibration calls.

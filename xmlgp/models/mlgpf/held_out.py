@@ -157,7 +157,8 @@ class HeldOutChoices(Inference):
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
         # An interrupted step may have chosen already.
-        self._choices[:], self._recall[:] = DEFAULT.values(), NOT_MEASURED
+        self._choices[:] = DEFAULT.values()
+        self._recall[:] = NOT_MEASURED
         self._text_fit[:] = default_fit(len(self._trained))
         parameters = self._current_parameters()
         seen = self._counts[LABEL_COUNTS_NAME] > 0
