@@ -62,6 +62,8 @@ SHAPES = {
     ),
     "eurlex": Shape(N=15_539, D=5_000, K=3_993, features=236, labels=5.3, own=0.06),
     "wide": Shape(N=100_000, D=50_000, K=200_000, features=70, labels=5, own=0.3),
+    # Names and docstrings of functions, and the functions that they call.
+    "calls": Shape(N=168_777, D=51_801, K=28_164, features=20.7, labels=4.6, own=0.35),
     # Descriptions of a dozen words, as in library catalogues.
     "titles": Shape(N=41_103, D=23_376, K=580, features=12, labels=2, own=0.5),
 }

@@ -17,7 +17,7 @@ from xmlgp.data.repository_format import write_dataset
 QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word in ("--set", name)]
 
 #: The arguments of each benchmark; DATA, CORPUS and TEXTS stand for small data of each kind, MODEL for a model of text,
-#: OUT for a folder.
+#: OUT for a folder, PICTURE for a file.
 BENCHMARKS = {
     "many_labels": ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--generated-peers", ""]
     + ["--options", "--epochs 1 -P 3", "--repeats", "1", "--folder", "OUT"],
@@ -26,6 +26,7 @@ BENCHMARKS = {
     "precision": ["--data", "DATA", "--only", "no-calibration", *QUICK],
     "prediction": ["DATA", "--large-labels", "0", "--repeats", "1", "--peers", ""],
     "probabilities": ["DATA", "--strength", "0.5", "--peers", "", *QUICK],
+    "scaling": ["--points", "100", "--points", "200", "--workers", "0", "--folder", "OUT", "--picture", "PICTURE"],
     "text": ["CORPUS", "--options", "--epochs 1 -P 3 -M 5"],
     "time_to_precision": ["DATA", "--peers", "", *QUICK],
 }
@@ -58,6 +59,7 @@ def places(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(harness, "in_fresh_process", lambda function, *arguments: function(*arguments))
     monkeypatch.setattr(peers, "measure", lambda *arguments, **options: {})
+    found["PICTURE"] = tmp_path / "scale.svg"
     return found
 
 
