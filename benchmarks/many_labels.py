@@ -8,10 +8,9 @@ DATA is a folder with train.txt and test.txt; another one is skipped with a mess
 sets by benchmarks/generate.py. --share reduces their numbers of points and labels to that share, and the number of
 features to its square root. They are generated into --folder, and again used if they are there.
 
-xmlgp runs as the commands that users type, with --recipe and --options for `xmlgp train`: for DATA
-`xmlgp train` alone, for generated data `xmlgp preprocess` and then `xmlgp train`. The peers run with their defaults on
-the features that xmlgp's default weighting gives, rounded to five decimals. All use all cores. For each data set there
-are three Markdown tables:
+xmlgp runs as the commands that users type, with --recipe and --options for `xmlgp train`. The peers run with their
+defaults on the features that xmlgp's default weighting gives, rounded to five decimals. All use all cores. For each
+data set there are three Markdown tables:
 
 1. Seconds of training, and their ratio to omikuji's: for xmlgp the whole commands, for omikuji training from a text
    file, for the others training from arrays. Memory is the largest resident set of the process, with the data.
@@ -23,8 +22,7 @@ are three Markdown tables:
 3. Where the time of training goes. Reading and preprocessing are repeated in a process of their own for this table. The
    rest is loading the program, starting values and writing the model.
 
-How time and memory grow with N, D and K is measured by `benchmarks/scaling.py --recipe default
---base 16000 16000 16000`.
+How time and memory grow with the number of points is measured by `benchmarks/scaling.py`.
 """
 
 import dataclasses
@@ -55,14 +53,10 @@ DECIMALS = 5
 
 
 class Task(NamedTuple):
-    """A data set, a folder with train.txt and test.txt, and what is run on it; generated data have a shape.
-
-    Generated data are also preprocessed by a command of its own.
-    """
+    """A data set, a folder with train.txt and test.txt, and the peers that run on it."""
 
     name: str
     data: Path
-    shape: generate.Shape | None
     peers: list
 
 
@@ -106,20 +100,12 @@ def measure(task, folder, scores, recipe, options, repeats):
         shutil.rmtree(weighted)
     chosen = ["--recipe", recipe] if recipe else []
     commands = {
-        "preprocess": ("preprocess", "-q", task.data / "train.txt", model, *chosen),
         "train": ("train", "-q", task.data / "train.txt", model, *chosen, *options),
         "predict": ("predict", "-q", model, task.data / "test.txt", "-k", peers.TOP, "-o", scores / "xmlgp.scores"),
     }
-    if not task.shape:
-        del commands["preprocess"]
     used = {name: harness.run_xmlgp(*arguments) for name, arguments in commands.items()}
-    training = [used[name] for name in ("preprocess", "train") if name in used]
     rates = harness.in_fresh_process(prediction.throughput, model, task.data / "test.txt", repeats, (None,))
-    ours = {
-        "train_s": sum(usage.seconds for usage in training),
-        "peak_mb": max(usage.peak_mb for usage in training),
-        "rate": rates[None],
-    }
+    ours = {"train_s": used["train"].seconds, "peak_mb": used["train"].peak_mb, "rate": rates[None]}
     tools = {"xmlgp": ours}
     for name, peer in measured.items():
         tools[name] = {key: peer[key] for key in ("train_s", "peak_mb")} | {"rate": peer["rows"] / peer["predict_s"]}
@@ -190,7 +176,7 @@ def generated_tasks(shapes, share, folder, names):
         data = folder / f"{name}-{values}"
         if not (data / "test.txt").exists():
             harness.in_fresh_process(generate.write, shape, data)
-        tasks.append(Task(name if share == 1 else f"{name}, share {share:g}", data, shape, names))
+        tasks.append(Task(name if share == 1 else f"{name}, share {share:g}", data, names))
     return tasks
 
 
@@ -223,7 +209,7 @@ def main(
     command = f"xmlgp train {f'--recipe {recipe} ' if recipe else ''}{options}".strip()
     results = {"command": command}
     with tempfile.TemporaryDirectory() as temporary:
-        tasks = [Task(data.name, data, None, peer_names) for data in folders if harness.has_data(data)]
+        tasks = [Task(data.name, data, peer_names) for data in folders if harness.has_data(data)]
         tasks += generated_tasks(shapes, share, folder or Path(temporary), generated_names)
         for task in tasks:
             with tempfile.TemporaryDirectory() as files:
