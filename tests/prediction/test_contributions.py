@@ -80,18 +80,6 @@ def test_shares_of_a_pair():
     assert found.shares(1) == {"words": 1.5, "neighbours": 7, "bias": -3}
 
 
-def test_scores_of_other_points_or_another_model_raise():
-    right = ragged_scores()
-    other = Scores(right.indptr, right.labels, right.scores, K + 1)
-    for points, scores, sentence in [
-        (Features(POINTS.sparse[:, :3]), right, "the points have 3 features"),
-        (POINTS[:7], right, f"{N} points and {K} labels, but there are 7 points, and the model has {K} labels"),
-        (POINTS, other, f"{N} points and {K + 1} labels, .* has {K} labels"),
-    ]:
-        with pytest.raises(SettingsError, match=sentence):
-            Explained().explain(points, scores)
-
-
 @pytest.mark.parametrize(("wrong", "first"), [("features", 6), ("bias", 2)])
 def test_contributions_that_are_not_finite_raise(wrong, first):
     class Overflowing(Explained):

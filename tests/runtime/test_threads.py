@@ -157,6 +157,22 @@ def test_numpy_error_settings_apply_to_all_threads(cores):
         run_parallel([overflow] * 10)
 
 
+def test_the_limit_holds_for_the_blas_of_scipy_that_is_imported_later():
+    code = """
+import sys
+from threadpoolctl import ThreadpoolController
+from xmlgp.runtime.threads import one_blas_thread
+
+with one_blas_thread():
+    assert "scipy.linalg" not in sys.modules
+    import scipy.linalg
+    print({library.num_threads for library in ThreadpoolController().lib_controllers if library.user_api == "blas"})
+"""
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert run.stdout == "{1}\n"
+
+
 def test_the_command_line_does_not_import_numpy():
     code = "import sys, xmlgp.cli; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -175,8 +175,7 @@ def scaled_words(features: csr_array, scales: NDArray[np.floating]) -> csr_array
     lengths[lengths == 0] = 1
     values = values / lengths[row]
     result = csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
-    if not result.has_sorted_indices:
-        result.sort_indices()
+    result.sort_indices()
     return result
 
 
@@ -314,8 +313,8 @@ class NeighbourTerm:
         supporters = []
         for i, (start, stop) in enumerate(itertools.pairwise(pairs.indptr)):
             # A training point that is not there has no weight.
-            has_label = self.labels[np.maximum(nearest[i], 0)][:, pairs.labels[start:stop]].toarray() > 0
-            for of_label in np.where(has_label, weights[i][:, None], 0).T:
+            of_points = self.labels[np.maximum(nearest[i], 0)][:, pairs.labels[start:stop]]
+            for of_label in of_points.toarray().T * weights[i]:
                 best = np.argsort(-of_label, kind="stable")[:count]
                 supporters.append(
                     [

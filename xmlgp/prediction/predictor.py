@@ -86,11 +86,11 @@ class Predictor(ABC):
                 predictor = create(settings, preprocessed, parameters, D)
                 # Scoring no points succeeds only if the shapes of all arrays agree.
                 points = predictor.prepare(empty_dataset(D, 0, predictor.width).features, "probability", True)
-                shapes = [predictor.scores(points, block, "probability").shape for block in label_blocks(K)]
+                *_, last = label_blocks(K)
+                shape = predictor.scores(points, last, "probability").shape
         except (LookupError, TypeError, ValueError):
             return None
-        fits = predictor.label_count == K and shapes == [(0, block.stop - block.start) for block in label_blocks(K)]
-        return predictor if fits else None
+        return predictor if predictor.label_count == K and shape == (0, last.stop - last.start) else None
 
     @classmethod
     @abstractmethod
@@ -273,16 +273,10 @@ class Predictor(ABC):
         The features, N×D, are as read; of `scores` only the labels are used. Calibration, a map of probabilities,
         changes nothing. Each pair has at most `count` training points as supporters, if the model has an index of them.
         The result has a number and an index for each feature of the point of each pair: for many points, call this
-        method for some of them at a time. SettingsError is raised if utilities are not sums over features, or features
-        and scores are not of the same points and of this model; NumericalError if a contribution is not finite.
+        method for some of them at a time. SettingsError is raised if utilities are not sums over features;
+        NumericalError if a contribution is not finite.
         """
         self.check_explainable()
-        self.check(features.D)
-        if (features.N, self.label_count) != (scores.N, scores.K):
-            raise SettingsError(
-                f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.N} points, "
-                f"and the model has {self.label_count} labels"
-            )
 
         def explained(rows: slice) -> Contributions:
             part = scores.rows(rows.start, rows.stop)

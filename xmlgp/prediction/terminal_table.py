@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tqdm.std import Bar  # type: ignore[attr-defined]  # the stubs lack it
-from tqdm.utils import disp_len
-
 from xmlgp.runtime.untrusted_text import fitted
 
 __all__ = ["labels_for_people"]
@@ -21,6 +18,10 @@ def labels_for_people(record: dict[str, Any], output: str, width: int) -> str:
     A line has the name, in at most a third of the width, the score called `output`, a probability also as a bar, its
     standard deviation and the words for the label, if they are there.
     """
+    # Other formats need no tqdm.
+    from tqdm.std import Bar  # type: ignore[attr-defined]  # noqa: PLC0415  # the stubs lack it
+    from tqdm.utils import disp_len  # noqa: PLC0415
+
     names = [fitted(str(label["label"]), width // 3) for label in record["labels"]]
     longest = max(map(disp_len, names), default=0)
     lines = [str(record["id"])]

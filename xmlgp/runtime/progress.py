@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tqdm import tqdm
-
 from xmlgp.runtime.untrusted_text import fitted, visible
 
 __all__ = ["QUIET", "Progress", "Reporter", "between_bars", "end_bars", "ignore", "silent"]
@@ -112,6 +110,9 @@ class _work:
 
 def _show(ended: threading.Event) -> None:
     """Draw a bar, or write a line, now and then: long computations do not report before they end."""
+    # Short commands draw nothing.
+    from tqdm import tqdm  # noqa: PLC0415
+
     began = time.monotonic()
     next_line = LINE_SECONDS
     can_draw = _can_draw()

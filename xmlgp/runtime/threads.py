@@ -8,14 +8,17 @@ product takes several times as long. The threads of this pool sleep while they w
 import collections
 import contextlib
 import contextvars
+import ctypes
 import functools
 import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from importlib.machinery import PathFinder
 from typing import TypeVar
 
+import scipy
 from threadpoolctl import LibController, ThreadpoolController
 
 from xmlgp.runtime.interrupts import uninterruptible
@@ -204,8 +207,10 @@ class _limit:
 @functools.cache
 def _blas_libraries() -> list[LibController]:
     """Return the BLAS of NumPy and that of SciPy; to find them takes some milliseconds."""
-    import scipy.linalg  # noqa: F401, PLC0415 -- loads the second one
-
+    # This module loads the second one. To import scipy.linalg takes almost as long as to import NumPy.
+    module = PathFinder.find_spec("cython_blas", [f"{scipy.__path__[0]}/linalg"])
+    if module and module.origin:
+        ctypes.CDLL(module.origin)
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 

@@ -8,8 +8,6 @@ import re
 import reprlib
 from typing import TYPE_CHECKING
 
-from tqdm.utils import disp_len, disp_trim
-
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
@@ -58,6 +56,9 @@ def escape(text: str) -> str:
 
 def fitted(text: str, width: int) -> str:
     """Return a text, or the start of one that takes more columns of a terminal, with an ellipsis."""
+    # Most commands write no such texts.
+    from tqdm.utils import disp_len, disp_trim  # noqa: PLC0415
+
     return text if disp_len(text) <= width else disp_trim(text, width - 1) + "…"
 
 

@@ -50,6 +50,14 @@ def test_moments_agree_with_dense_products(problem, width):
             np.testing.assert_allclose(utilities.means(points, block), moments[0][:, block], rtol=1e-10)
 
 
+def test_weights_are_not_arranged_for_no_points(problem):
+    latent, features, loadings, bias, weights, *_ = problem
+    utilities = linear_utilities(loadings, bias, weights)
+    none = prepare_points(utilities, Moments(latent.mean[:0], latent.variance[:0]), features[:0])
+    assert utilities.means(none, slice(0, K)).shape == (0, K)
+    assert utilities.terms[1]._arranged is None
+
+
 @pytest.mark.parametrize("ratio", [0, 2, 1000])
 def test_moments_of_pairs_agree_with_those_of_all_labels(problem, monkeypatch, ratio):
     monkeypatch.setattr(module, "PLACED", ratio)

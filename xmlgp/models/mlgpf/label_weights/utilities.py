@@ -104,6 +104,9 @@ class WeightTerm:
 
     def block(self, features: csr_array, labels: slice, mean: NDArray[Any], variance: NDArray[Any] | None) -> None:
         """Add the moments of a block of labels, B×L; see `Term`."""
+        if not features.shape[0]:
+            # To arrange the weights takes time.
+            return
         # An empty array is of the same type as others, for which the function is compiled once.
         _add_block(
             sparse.arrays_of(features),
