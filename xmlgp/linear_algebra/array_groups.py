@@ -21,7 +21,6 @@ __all__ = [
     "ArrayGroup",
     "arrays_fit",
     "at_least",
-    "between",
     "csr_pattern",
     "is_not_empty",
     "is_positive",
@@ -128,14 +127,9 @@ def is_not_empty(values: NDArray[Any], sizes: Sizes) -> bool:
     return values.size > 0
 
 
-def at_least(least: float) -> Check:
-    """Return a check for values of at least `least`."""
-    return lambda values, sizes: bool((values >= least).all())
-
-
-def between(low: float, high: float) -> Check:
-    """Return a check for values from `low` to `high`, both included."""
-    return lambda values, sizes: bool(((values >= low) & (values <= high)).all())
+def at_least(least: float, most: float = np.inf) -> Check:
+    """Return a check for values from `least` to `most`, both included."""
+    return lambda values, sizes: bool(((values >= least) & (values <= most)).all())
 
 
 def indices_below(letter: str, least: int = 0) -> Check:

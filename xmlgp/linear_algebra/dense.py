@@ -16,16 +16,12 @@ LARGE_PRODUCT = 2048
 LARGE_WORK = 1 << 21
 
 
-def product(
-    left: NDArray[np.floating], right: NDArray[np.floating], out: NDArray[np.floating] | None = None, rounds: int = 1
-) -> NDArray[np.floating]:
+def product(left: NDArray[np.floating], right: NDArray[np.floating], rounds: int = 1) -> NDArray[np.floating]:
     """Return the product of two matrices, I×J and J×L, each C-contiguous or the transpose of a C-contiguous array.
 
-    The result is written to `out`, I×L, if there is one. `rounds` is the number of tasks per core (see
-    `threads.split_range`).
+    `rounds` is the number of tasks per core (see `threads.split_range`).
     """
-    if out is None:
-        out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
+    out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
     rows, columns = out.shape
     inner = left.shape[1]
     # The longer side of the result is split.
@@ -41,29 +37,23 @@ def product(
     return out
 
 
-def product_by_rows(
-    left: NDArray[np.floating], right: NDArray[np.floating], out: NDArray[np.floating] | None = None
-) -> NDArray[np.floating]:
+def product_by_rows(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the product of two matrices, I×J and J×L; each row is the same to the last digit, however many there are.
 
     BLAS sums vectors and small matrices in another order than large ones. A single row is therefore doubled; a small
     `left` is padded with rows of zeros, and `right` is put into Fortran order, for which BLAS has no special kernel at
-    so many rows. The result is written to `out`, I×L, if there is one.
+    so many rows.
     """
     count, inner = left.shape
     columns = right.shape[1]
-    if out is None:
-        out = np.empty((count, columns), np.result_type(left, right))
-    if not 0 < count * inner * columns <= LARGE_WORK:
-        if count == 1:
-            out[:] = np.matmul(np.repeat(left, 2, axis=0), right)[:1]
-        else:
-            np.matmul(left, right, out=out)
-    else:
+    if 0 < count * inner * columns <= LARGE_WORK:
         padded = np.zeros((max(2, count, -(-LARGE_PRODUCT // columns)), inner), left.dtype)
         padded[:count] = left
-        out[:] = np.matmul(padded, np.asfortranarray(right))[:count]
-    return out
+        left, right = padded, np.asfortranarray(right)
+    elif count == 1:
+        left = np.repeat(left, 2, axis=0)
+    rows: NDArray[np.floating] = np.matmul(left, right)[:count]
+    return rows
 
 
 def gram(matrix: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features, as_csr, stack_rows
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.linear_algebra.sparse import arrays_of, first_not_below
@@ -98,7 +98,7 @@ NEIGHBOURS = ArrayGroup(
     **POSTINGS,
     **csr_pattern("N K", "d", "label_indptr", "labels"),
     choices=Array("5", np.float64, _are_choices),
-    recall=Array("2", np.float64, between(0, 1)),
+    recall=Array("2", np.float64, at_least(0, 1)),
 )
 
 #: The arrays of `StandardisedDense`.

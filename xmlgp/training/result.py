@@ -86,9 +86,10 @@ class HeldOutMeasures(NamedTuple):
 
         `counts` are the numbers of labels of the training points, N, or empty if they are not known.
         """
-        values = zip((1, 3, 5), self[1:4], self.intervals, strict=False)
-        measured = [f"P@{k} {value:.1f}% [{low:.1f}, {high:.1f}]" for k, value, (low, high) in values if k <= K]
-        limits = precision_limits(counts, [k for k in (1, 3, 5) if k <= K])
+        ks = [k for k in (1, 3, 5) if k <= K]
+        values = zip(ks, self[1:4], self.intervals, strict=False)
+        measured = [f"P@{k} {value:.1f}% [{low:.1f}, {high:.1f}]" for k, value, (low, high) in values]
+        limits = precision_limits(counts, ks)
         phrase = f"{', '.join(measured)} on {self.points} points held out of training (95 % intervals)"
         return "; ".join(filter(None, [phrase, limits]))
 
