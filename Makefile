@@ -23,16 +23,19 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment, extended by the packages of each purpose; updated when the list of packages changes. Python compiles a
-# module when it is first imported, and most modules of most packages never are.
+# module when it is first imported, and most modules of most packages never are. The environment is also that of the
+# build, which runs xmlgp (see setup.py): pip would install what that needs a second time.
 export PYTHONDONTWRITEBYTECODE =
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
+BUILD = 'setuptools>=77' $(shell sed -n '/^setup_requires/,/^install_requires/s/^    //p' setup.cfg)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed-%: setup.cfg setup.py | $(VENV)/bin/python
 	@echo "Installing xmlgp[$*] into $(VENV), which may take some minutes"
-	@$(PIP) --editable '.[$*]'
+	@$(PIP) $(BUILD)
+	@$(PIP) --use-pep517 --no-build-isolation --editable '.[$*]'
 	@touch $@
 
 demo: $(VENV)/installed-report,serve ## install, then run the first steps on the embedded data sets: texts, then numbers

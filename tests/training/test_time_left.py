@@ -51,9 +51,9 @@ def test_a_machine_of_another_speed_has_its_time_left_after_a_tenth(clock, speed
             assert estimated == pytest.approx(left, rel=1 / 3, abs=0.5 * speed)
 
 
-def test_the_time_of_compilation_says_nothing_wrong_of_what_follows(clock):
-    costs = {"steps": (5.0, 20.0), "neighbours": (15.0, 0.0), "weights": (6.0, 10.0)}
-    for left, estimated in run(clock, costs, expected=costs):
+def test_compilation_before_the_first_step_says_nothing_wrong_of_what_follows(clock):
+    expected = COSTS | {"steps": (0.0, 20.0)}
+    for left, estimated in run(clock, COSTS | {"steps": (300.0, 20.0)}, expected=expected):
         assert estimated is None or estimated == pytest.approx(left, rel=0.1)
 
 

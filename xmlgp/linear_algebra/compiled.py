@@ -1,15 +1,15 @@
 """The decorators that compile a loop to machine code."""
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from numba.core.base import BaseContext
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
 from numba.core.runtime.nrt import rtsys
 
-__all__ = ["compiled", "compiled_part", "is_compiled"]
+__all__ = ["compiled", "compiled_part"]
 
 #: Options of Numba. The floating-point transformations are for loops that use vector instructions. None assumes finite
 #: numbers: training that diverges must produce NaN. Nothing passes these functions to others, for which Numba would
@@ -24,16 +24,41 @@ OPTIONS: dict[str, Any] = {
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-class _Cache(FunctionCache):
-    """The machine code of a function on disk. On a full disk the next process compiles the function again.
+class _InPackage(InTreeCacheLocator):  # type: ignore[misc, unused-ignore]  # of Numba
+    """The folder of machine code beside a function, which need not be writable."""
+
+    def ensure_cache_path(self) -> None:
+        """Accept the folder."""
+
+
+class _Folders(CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]  # of Numba
+    """The folders for new machine code, of which Numba chooses the first that is writable, or the last."""
+
+    _locator_classes = [*CompileResultCacheImpl._locator_classes, _InPackage]
+
+
+class _Cache(FunctionCache):  # type: ignore[misc, unused-ignore]  # of Numba
+    """The machine code of a function on disk: what was compiled here, and what the package was built with.
+
+    On a full disk, or where no folder is writable, the next process compiles the function again.
 
     Numba loads all that its compiler knows before it loads machine code, which needs nothing of that but the allocation
     of arrays. That would take a third of the time of `xmlgp predict` of one text. The compiler loads the rest itself.
     """
 
-    def load_overload(self, sig: object, target_context: BaseContext) -> object:
+    _impl_class = _Folders
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
+        built: Any = _InPackage(function, inspect.getfile(function))  # type: ignore[no-untyped-call, unused-ignore]
+        files: Any = IndexDataCacheFile
+        self._built = files(built.get_cache_path(), self._impl.filename_base, built.get_source_stamp())
+
+    def load_overload(self, sig: object, target_context: Any) -> object:
         rtsys.initialize(target_context)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
-        return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call, unused-ignore]
+        key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call, unused-ignore]
+        found: Any = self._cache_file.load(key) or self._built.load(key)  # type: ignore[no-untyped-call, unused-ignore]
+        return found and self._impl.rebuild(target_context, found)
 
     def save_overload(self, sig: object, data: object) -> None:
         with contextlib.suppress(OSError):
@@ -54,15 +79,5 @@ def compiled(function: Function) -> Function:
     cached beside the package, or in the user's cache folder.
     """
     dispatcher: Any = numba.njit(function, **OPTIONS)
-    # RuntimeError: no folder is writable.
-    with contextlib.suppress(RuntimeError):
-        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
+    dispatcher._cache = _Cache(function)
     return dispatcher  # type: ignore[no-any-return]
-
-
-def is_compiled(function: Any) -> bool:
-    """Return whether the machine code of a compiled function is in this process or on disk."""
-    # A function without a folder for it has another cache.
-    with contextlib.suppress(AttributeError):
-        return bool(function.signatures or function._cache._cache_file._load_index())
-    return False

@@ -14,10 +14,10 @@ PRIOR_SHARE = 0.005
 class TimeLeft:
     """The time left of work that has phases, one after the other; it is to be called now and then.
 
-    `costs` are the expected seconds of each phase, in order: those before its first step, in which for example
-    functions are compiled, and those of its steps. What is left takes the expected time, times the ratio of the time
-    so far and what was expected of it; it stays while nothing more is done. What was done before this process counts as
-    done in the expected time.
+    `costs` are the expected seconds of each phase, in order: those before its first step, and those of its steps. What
+    is left takes the expected time, times the ratio of the time so far and what was expected of it; it stays while
+    nothing more is done. What was done before this process counts as done in the expected time. What comes before the
+    first step of all, where nothing is expected, does not count: it may be the compilation of functions.
     """
 
     def __init__(self, costs: Mapping[str, tuple[float, float]]) -> None:
@@ -34,14 +34,15 @@ class TimeLeft:
         """
         if phase not in self._costs:
             return None
+        start, steps = self._costs[phase]
         now = time.monotonic()
         costs = list(self._costs.values())
-        start, steps = self._costs[phase]
         before = sum(map(sum, costs[: list(self._costs).index(phase)]))
         total = sum(map(sum, costs))
         prior = PRIOR_SHARE * total
+        if not (self._done or (self._phase and share)):
+            self._began = now - before - steps * (share or 0)
         if phase != self._phase:
-            self._began = self._began if self._phase else now - before - steps * (share or 0)
             self._phase = phase
             self._entered = now
         done = before + (start + share * steps if share else min(start, (now - self._entered) / self._ratio))

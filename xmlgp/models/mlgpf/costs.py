@@ -9,10 +9,8 @@ from __future__ import annotations
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features
-from xmlgp.linear_algebra.compiled import is_compiled
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.models.mlgpf.sweep import MOST_SCORED, sweep_count
-from xmlgp.neighbours.regression import solve
 
 __all__ = ["expected_costs"]
 
@@ -32,12 +30,9 @@ def expected_costs(
     epochs = settings.epoch_count(N)
     # With one kernel of four.
     checking = H * (5e-4 + 4e-6 * features.width + 2e-8 * K) * len(settings.checked_epochs(N))
-    compiling = not is_compiled(solve)
-    # The first check compiles most of what the calibration calls.
-    first_check = compiling * (checking > 0)
     return {
-        "steps": (3.3 * compiling, epochs * N * point + checking + 7.0 * first_check),
-        "weights": (4.5 * compiling + listing * N, 2 * updating),
-        "calibration": (8.0 * compiling - 5.5 * first_check + H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K), 0.0),
+        "steps": (0.0, epochs * N * point + checking),
+        "weights": (listing * N, 2 * updating),
+        "calibration": (H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K), 0.0),
         "last weights": (0.0, updating),
     }
