@@ -12,6 +12,7 @@ from tests.grids import each_value
 from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.likelihood import AllPairs, Moments
+from xmlgp.runtime.threads import limit_threads
 
 B, K, P = 5, 6, 3
 EXACT = Quadrature(40)
@@ -88,9 +89,8 @@ def test_gradients_are_the_same_without_the_value(shared, dtype):
 
 
 @each_value(dtype=[np.float32, np.float64], weighted=[True, False], block=[7, 2000])
-def test_fused_gradients_are_those_of_separate_variances(monkeypatch, dtype, weighted, block):
-    """Latent functions with equal variances that are not shared take the way without fusion."""
-    monkeypatch.setattr(likelihood, "BLOCK", block)
+def test_a_shared_variance_is_as_good_as_equal_ones(monkeypatch, dtype, weighted, block):
+    monkeypatch.setattr(likelihood, "PAIR_OF_BLOCKS", block)
     random = np.random.default_rng(3)
     count, width, size = 4, 3, 2100
     mean = random.normal(size=(count, width)).astype(dtype)
@@ -105,10 +105,25 @@ def test_fused_gradients_are_those_of_separate_variances(monkeypatch, dtype, wei
         )
         for variance in (shared, np.repeat(shared, width, axis=1))
     ]
-    fused, separate = results
+    shared, separate = results
     tolerance = {"rtol": 2e-3, "atol": 2e-3} if dtype == np.float32 else {"rtol": 1e-4, "atol": 1e-4}
-    assert fused[0] == pytest.approx(separate[0], rel=1e-5)
-    np.testing.assert_allclose(fused[1].mean, separate[1].mean, **tolerance)
-    np.testing.assert_allclose(fused[1].variance, separate[1].variance.sum(axis=1, keepdims=True), **tolerance)
-    for name, gradient in fused[2].items():
+    assert shared[0] == pytest.approx(separate[0], rel=1e-5)
+    np.testing.assert_allclose(shared[1].mean, separate[1].mean, **tolerance)
+    np.testing.assert_allclose(shared[1].variance, separate[1].variance.sum(axis=1, keepdims=True), **tolerance)
+    for name, gradient in shared[2].items():
         np.testing.assert_allclose(gradient, separate[2][name], **tolerance)
+
+
+@EITHER_VARIANCE
+def test_gradients_do_not_depend_on_the_number_of_threads(monkeypatch, shared):
+    monkeypatch.setattr(likelihood, "PAIR_OF_BLOCKS", 12)
+    moments, loadings, bias, positives = problem(shared, dtype=np.float32)
+    results = []
+    for threads in (1, 2, 3):
+        with limit_threads(threads):
+            value, d_moments, gradients = AllPairs(sp.csr_array(positives)).value_and_gradients(
+                moments, loadings, bias, Quadrature()
+            )
+        results.append([value, *d_moments, *gradients.values()])
+    for first, *others in zip(*results, strict=True):
+        assert all(np.array_equal(first, other) for other in others)

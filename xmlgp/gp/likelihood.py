@@ -6,22 +6,24 @@ through their means, so all labels need the same expectation. A minibatch says w
 """
 
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.gp.expectations.quadrature import LabelBlock, Quadrature
+from xmlgp.gp.expectations.quadrature import Quadrature
 from xmlgp.gp.parameters import Gradients, IndexedRows
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
+from xmlgp.runtime.threads import parallel_for, run_parallel
 
 __all__ = ["AllPairs", "Likelihood", "Moments", "SampledPairs", "SharedLabels", "pairwise_products"]
 
-#: Utilities of a block of labels, B of each label: few enough for the cache, and enough for the full rate of BLAS.
-BLOCK = 1 << 19
+#: Most utilities of a pair of blocks of labels, B of each label: few enough for the caches of two cores, and enough for
+#: the full rate of BLAS. The blocks do not depend on the number of threads, so neither do the sums over them.
+PAIR_OF_BLOCKS = 1 << 18
 
 #: Least number of multiplications per thread in the moments of pairs.
 PAIRWISE_GRAIN = 1 << 17
@@ -90,65 +92,46 @@ class AllPairs:
         B, K = self.positives.shape
         d_loadings = np.empty_like(loadings)
         d_bias = np.empty_like(bias)
-        # A multiple of the number of cores, so that all cores have the same number of blocks.
-        cores = core_count()
-        blocks = max(1, -(-K // (max(1, BLOCK // max(1, B)) * cores))) * cores
-        bounds = np.linspace(0, K, blocks + 1).astype(int)
-        values = [0.0] * blocks
+        weights = self.negative_weights
+        points = np.repeat(np.arange(B), np.diff(self.positives.indptr))
+        blocks = 2 * max(1, -(-B * K // PAIR_OF_BLOCKS))
+        bounds = [K * number // blocks for number in range(blocks + 1)]
 
-        def process_blocks(core: int) -> Moments:
-            """Fill the values and gradients of every `cores`th block; return the sum of the gradients by moments."""
-            d_means = []
-            d_variance = np.zeros_like(moments.variance)
-            for number in range(core, blocks, cores):
-                start, stop = bounds[number : number + 2]
-                block = self._block(start, stop, loadings.dtype)
-                phi = loadings[start:stop]
-                squares = _squares(moments, phi)
-                mean = moments.mean @ phi.T
-                mean += bias[start:stop]
-                if value_needed:
-                    variance = moments.variance @ squares.T
-                    values[number] = self._value(block, mean, quadrature.expected_softplus(mean, variance))
-                if moments.variance.shape[1] == 1:
-                    factors = moments.variance[:, 0], squares[:, 0]
-                    # In place: from here on `mean` is the gradient of −log likelihood by the means of utilities.
-                    sums = quadrature.pair_gradients(mean, factors, block, for_step)
-                    d_bias[start:stop], d_shared, d_spreads = sums
-                    d_variance[:, 0] += d_shared
-                    d_squares = d_spreads[:, None]
-                else:
-                    mean, d_utilities = quadrature.gradients(mean, moments.variance @ squares.T, for_step)
-                    positives = block.positives()
-                    for gradient in mean, d_utilities:
-                        of_positives = gradient[positives]
-                        gradient *= block.weights
-                        gradient[positives] = of_positives
-                    mean[positives] -= 1
-                    d_bias[start:stop] = mean.sum(axis=0)
-                    d_variance += d_utilities @ squares
-                    d_squares = d_utilities.T @ moments.variance
-                d_means.append(mean @ phi)
-                d_loadings[start:stop] = mean.T @ moments.mean + 2 * d_squares * phi
-            return Moments(sum(d_means[1:], start=d_means[0]), d_variance)
+        def process(start: int, stop: int) -> tuple[float, NDArray[np.floating], NDArray[np.floating]]:
+            """Fill the gradients of a block of labels; return its value, and the gradients by moments."""
+            labels = self.positives.indices - start
+            inside = (labels >= 0) & (labels < stop - start)
+            positives = points[inside], labels[inside]
+            phi = loadings[start:stop]
+            squares = _squares(moments, phi)
+            mean = moments.mean @ phi.T
+            mean += bias[start:stop]
+            # NumPy's product of a column and a row takes three times as long.
+            shared = moments.variance.shape[1] == 1
+            variance = moments.variance * squares[:, 0] if shared else moments.variance @ squares.T
 
-        d_moments_by_core = run_parallel(partial(process_blocks, core) for core in range(cores))
-        d_moments = Moments(*(np.negative(sum(gradients)) for gradients in zip(*d_moments_by_core, strict=True)))
+            def weigh(values: NDArray[np.floating]) -> NDArray[np.floating]:
+                if weights is not None:
+                    of_positives = values[positives]
+                    values *= weights[start:stop].astype(values.dtype, copy=False)
+                    values[positives] = of_positives
+                return values
+
+            value = 0.0
+            if value_needed:
+                softplus = weigh(quadrature.expected_softplus(mean, variance))
+                value = float(mean[positives].sum(dtype=np.float64) - softplus.sum(dtype=np.float64))
+            d_mean, d_variance = map(weigh, quadrature.gradients(mean, variance, for_step))
+            d_mean[positives] -= 1
+            d_bias[start:stop] = d_mean.sum(axis=0)
+            d_squares = d_variance.T @ moments.variance
+            d_loadings[start:stop] = d_mean.T @ moments.mean + 2 * d_squares * phi
+            return value, d_mean @ phi, d_variance @ squares
+
+        results = run_parallel(partial(process, *limits) for limits in pairwise(bounds))
+        values, *parts = zip(*results, strict=True)
+        d_moments = Moments(*map(np.negative, map(sum, parts)))
         return sum(values) if value_needed else None, d_moments, {"loadings": -d_loadings, "bias": -d_bias}
-
-    def _block(self, start: int, stop: int, dtype: np.dtype[np.floating]) -> LabelBlock:
-        """Return the pairs of consecutive labels."""
-        weights = np.ones(stop - start) if self.negative_weights is None else self.negative_weights[start:stop]
-        indices = (array.astype(np.int32, copy=False) for array in (self.positives.indptr, self.positives.indices))
-        return LabelBlock(int(start), weights.astype(dtype, copy=False), *indices)
-
-    def _value(self, block: LabelBlock, mean: NDArray[np.floating], softplus: NDArray[np.floating]) -> float:
-        """Return the expected log likelihood of a block, given means and E log(1 + e^f) of its utilities, B×L."""
-        positives = block.positives()
-        weighted = softplus.sum(axis=0, dtype=np.float64) @ block.weights
-        # Those of the positives have the weight 1.
-        excess = softplus[positives] @ (block.weights[positives[1]] - 1)
-        return float(mean[positives].sum(dtype=np.float64) - (weighted - excess))
 
 
 class SharedLabels(NamedTuple):

@@ -105,13 +105,13 @@ class _Scales(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """The U features in a minibatch: their columns, values at its points, B×U, and scales.
+    """The U features in a minibatch: their columns, values at its points as the arrays of a csr_array, U×B, and scales.
 
     `whitened` are the means m of all features, D×P.
     """
 
     columns: NDArray[np.integer]
-    values: sp.csr_array
+    values: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]]
     scales: _Scales
     whitened: NDArray[np.floating]
 
@@ -142,17 +142,26 @@ class WeightSpace:
         xᵀ(√a m) and the variance Σ_d x_d² a_d v_d. The divergence is ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)], and
         has the log density of the prior of a, −½ Σ_d (log a_d)², taken from it; it takes a pass over all weights.
         """
-        X = _features_of(points)
         whitened = parameters[self.parameter_names[0]]
-        present, of_present = sparse.present_columns(X.astype(whitened.dtype, copy=False))
+        dtype = whitened.dtype
+        X = _features_of(points).astype(dtype, copy=False)
+        by_feature = X.tocsc()
+        present = np.flatnonzero(np.diff(by_feature.indptr))
         scales = _scales(parameters, present)
         # √a multiplies the values of features, which are far fewer than the weights.
-        scaled = sp.csr_array((of_present.data * scales.root[of_present.indices], X.indices, X.indptr), shape=X.shape)
-        mean = sparse.product(scaled, whitened)
-        squares = sp.csr_array((of_present.data**2, of_present.indices, of_present.indptr), shape=of_present.shape)
-        variance = squares @ scales.variance
-        tape = Tape(present, of_present, scales, whitened)
-        return Moments(mean, variance[:, None]), self._kl(parameters) if value_needed else None, tape
+        of_features = np.empty((2, X.shape[1]), dtype)
+        of_features[:, present] = scales[:2]
+        scaled = np.empty_like(X.data)
+        moments = Moments(np.empty((X.shape[0], whitened.shape[1]), dtype), np.empty((X.shape[0], 1), dtype))
+
+        def fill(start: int, stop: int) -> None:
+            _fill_moments(start, stop, sparse.arrays_of(X), of_features, whitened, scaled, *moments)
+
+        parallel_for(fill, X.shape[0], sparse.row_grain(X.shape[0], X.nnz, whitened.shape[1]))
+        # No features without elements are between those that are present.
+        starts = by_feature.indptr[np.append(present, X.shape[1])]
+        tape = Tape(present, (starts, by_feature.indices, by_feature.data), scales, whitened)
+        return moments, self._kl(parameters) if value_needed else None, tape
 
     def _kl(self, parameters: Parameters) -> float:
         """Return the divergence of all weights, less the log density of log a but for a constant."""
@@ -173,15 +182,13 @@ class WeightSpace:
         d_latent = np.ascontiguousarray(d_moments.mean, dtype), np.ascontiguousarray(d_moments.variance[:, 0], dtype)
         # The gradient of the bound by the divergence of each feature: −1, divided by the probability of the feature.
         d_kl = (-1 / self._shares(len(d_moments.mean))[columns]).astype(dtype)
-        by_feature = values.T.tocsr()
-        arrays = sparse.arrays_of(by_feature)
         features = columns, whitened, root, d_kl
         sums = np.empty((len(root), width), dtype), np.empty_like(root), np.empty_like(root)
 
         def fill(start: int, stop: int) -> None:
-            _fill_gradients(start, stop, arrays, d_latent, features, sums)
+            _fill_gradients(start, stop, values, d_latent, features, sums)
 
-        parallel_for(fill, len(root), sparse.row_grain(by_feature, width))
+        parallel_for(fill, len(root), sparse.row_grain(len(root), len(values[2]), width))
         d_whitened, from_mean, from_variance = sums
         from_variance *= variance
         # Before the divergence is added, which does not depend on a.
@@ -214,6 +221,28 @@ def _scales(parameters: Parameters, columns: NDArray[np.integer] | slice) -> _Sc
     log_variance, log_prior = (parameters[name][columns] for name in WHITENED[1:])
     root = bounded_exp(log_prior, 0.5)
     return _Scales(root, bounded_exp(log_variance) * root * root, log_prior)
+
+
+@compiled
+def _fill_moments(
+    start: int,
+    stop: int,
+    points: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]],
+    of_features: NDArray[np.floating],
+    whitened: NDArray[np.floating],
+    scaled: NDArray[np.floating],
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+) -> None:
+    """Fill in the moments at points, given √a and a v of features, 2×D; `scaled` is filled with √a x."""
+    indptr, features, values = points
+    for i in range(start, stop):
+        total = values.dtype.type(0)
+        for e in range(indptr[i], indptr[i + 1]):
+            scaled[e] = values[e] * of_features[0, features[e]]
+            total += values[e] * values[e] * of_features[1, features[e]]
+        variance[i, 0] = total
+        sparse.row(features, scaled, indptr[i], indptr[i + 1], whitened, mean[i])
 
 
 @compiled

@@ -95,7 +95,7 @@ def product(
         raise ValueError(f"a product of shapes {left.shape} and {right.shape}")
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), right.dtype)
-    grain = row_grain(left, right.shape[1])
+    grain = row_grain(len(out), left.nnz, right.shape[1])
     parallel_for(lambda start, stop: _rows(*arrays_of(left), right, out, start, stop), len(out), grain)
     return out
 
@@ -105,9 +105,9 @@ def arrays_of(matrix: csr_array) -> tuple[NDArray[np.integer], NDArray[np.intege
     return matrix.indptr, matrix.indices, matrix.data
 
 
-def row_grain(left: csr_array, width: int) -> int:
-    """Return the least number of rows per thread in the product of `left` and a dense matrix of `width` columns."""
-    return int(max(1, left.shape[0] * GRAIN // max(1, left.nnz * width)))
+def row_grain(rows: int, stored: int, width: int) -> int:
+    """Return the least number of rows per thread in the product of a sparse matrix and one of `width` columns."""
+    return max(1, rows * GRAIN // max(1, stored * width))
 
 
 @compiled_part

@@ -23,6 +23,7 @@ from xmlgp.models.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.models.mlgpf.train import RETRY_RATE, run_inference, train
 from xmlgp.runtime.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.threads import limit_threads
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
 #: Settings for N = 60 points with K = 12 labels, in weight space.
@@ -121,6 +122,16 @@ def test_the_phases_of_training_are_those_that_are_expected(options):
     for shares in progress.shares.values():
         assert shares[0] is None
         assert shares[1:] == sorted(shares[1:])
+
+
+def test_training_does_not_depend_on_the_number_of_threads():
+    arguments = prepared(small_dataset(N=400, K=50), epochs=2)
+    results = []
+    for threads in (1, 2, 3):
+        with limit_threads(threads):
+            results.append(train(*arguments).parameters)
+    for others in results[1:]:
+        assert_same_parameters(others, results[0])
 
 
 @pytest.mark.parametrize("inducing", ["free", "features"])

@@ -13,7 +13,7 @@ from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import polynomial, softplus
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["DEFAULT_NODES", "LabelBlock", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
+__all__ = ["DEFAULT_NODES", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
 
 #: Elements per chunk: the arrays of a chunk fit in the first-level cache of a core.
 CHUNK = 1024
@@ -44,26 +44,6 @@ def nodes_and_weights(count: int, dtype: np.dtype[np.floating]) -> tuple[NDArray
     """Return nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j), exact for polynomials up to 2·count − 1."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
-
-
-class LabelBlock(NamedTuple):
-    """The pairs of B points and L consecutive labels, from label `first` on.
-
-    `weights`, L, are those of labels in negative pairs. The positives of the points are the indices of a matrix in CSR
-    format, B×K.
-    """
-
-    first: int
-    weights: NDArray[np.floating]
-    indptr: NDArray[np.int32]
-    indices: NDArray[np.int32]
-
-    def positives(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Return the points and the labels of the positives; labels are counted from the first."""
-        points = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        labels = self.indices - self.first
-        inside = (labels >= 0) & (labels < len(self.weights))
-        return points[inside], labels[inside]
 
 
 class Quadrature:
@@ -98,25 +78,6 @@ class Quadrature:
         error is at most about 1e-4, far below the noise of minibatches.
         """
         return _gradients(mean, variance, FAST_TAIL if for_step else 0, _rules(self.nodes, for_step, mean.dtype))
-
-    def pair_gradients(
-        self,
-        mean: NDArray[np.floating],
-        factors: tuple[NDArray[np.floating], NDArray[np.floating]],
-        block: LabelBlock,
-        for_step: bool = False,
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
-        """Turn the means of utilities, B×L, into the gradients of −Σ_ik c_ik E log σ(y_ik f_ik) by them.
-
-        The variances are s_i q_k, given the factors s, B, and q, L; nothing else of B×L numbers is in memory. Negative
-        pairs have the weights c_k, positive ones 1. Return the gradient by the means summed over points, L, and those
-        by s and q. `for_step` is as for `gradients`.
-        """
-        sums = np.zeros_like(block.weights), np.zeros_like(factors[0]), np.zeros_like(factors[1])
-        tail = mean.dtype.type(FAST_TAIL if for_step else 0)
-        rules = _rules(self.nodes, for_step, mean.dtype)
-        _pair_gradients(mean, factors, sums, block, tail, rules, _Buffers.empty(mean.dtype))
-        return sums
 
 
 def expected_sigmoid(
@@ -163,14 +124,13 @@ class _Buffers(NamedTuple):
     first: NDArray[np.floating]
     second: NDArray[np.floating]
     size: NDArray[np.floating]
-    variance: NDArray[np.floating]
-    remaining: NDArray[np.int64]
+    remaining: NDArray[np.uint32]
 
     @classmethod
     def empty(cls, dtype: np.dtype[np.floating]) -> _Buffers:
         """Return buffers for numbers of a type."""
-        center, std, first, second, size, variance = np.empty((6, CHUNK), dtype)
-        return cls(center, std, first, second, size, variance, np.empty(CHUNK + 1, np.int64))
+        center, std, first, second, size = np.empty((5, CHUNK), dtype)
+        return cls(center, std, first, second, size, np.empty(CHUNK + 1, np.uint32))
 
 
 def _gradients(
@@ -241,31 +201,39 @@ def _exp_minus(x: float, real: Callable[[float], float]) -> float:
 
 
 @compiled_part
-def _fill_tails(mean: NDArray[np.floating], variance: NDArray[np.floating], tail: float, buffers: _Buffers) -> int:
+def _fill_tails(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    d_mean: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
+    tail: float,
+    buffers: _Buffers,
+) -> int:
     """Fill in the derivatives for very negative f by a series; return the number of the remaining elements.
 
-    For a `tail` of 0, all elements remain. σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) =
-    aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
+    Their means and variances are then in the buffers `center` and `std`. For a `tail` of 0, all elements remain. σ(f) =
+    e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) = aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
     """
     real = mean.dtype.type
-    _, _, d_mean, d_variance, size, _, remaining = buffers
+    center, std, _, _, size, remaining = buffers
     if tail == real(0):
+        size[: mean.size] = real(1)
+    else:
         for k in range(mean.size):
-            remaining[k] = k
-        return mean.size
-    for k in range(mean.size):
-        v = max(variance[k], real(0))
-        x = mean[k] + real(0.5) * v
-        a = _exp_minus(max(-x, real(0)), real)
-        c = real(1) / _exp_minus(min(v, real(LARGEST_VARIANCE)), real)
-        first = a * c
-        second = a * c * c
-        d_mean[k] = a * (real(1) - first * (real(1) - second))
-        d_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
-        size[k] = first * second if x < real(0) and v < real(LARGEST_VARIANCE) else real(1)
+            v = max(variance[k], real(0))
+            x = mean[k] + real(0.5) * v
+            a = _exp_minus(max(-x, real(0)), real)
+            c = real(1) / _exp_minus(min(v, real(LARGEST_VARIANCE)), real)
+            first = a * c
+            second = a * c * c
+            d_mean[k] = a * (real(1) - first * (real(1) - second))
+            d_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
+            size[k] = first * second if x < real(0) and v < real(LARGEST_VARIANCE) else real(1)
     count = 0
     for k in range(mean.size):
         remaining[count] = k
+        center[count] = mean[k]
+        std[count] = variance[k]
         # NaN is one of them.
         count += not size[k] <= tail
     return count
@@ -273,98 +241,39 @@ def _fill_tails(mean: NDArray[np.floating], variance: NDArray[np.floating], tail
 
 @compiled
 def _fill_gradients(
-    mean: NDArray[np.floating],
-    variance: NDArray[np.floating],
-    d_mean: NDArray[np.floating],
-    d_variance: NDArray[np.floating],
+    means: NDArray[np.floating],
+    variances: NDArray[np.floating],
+    d_means: NDArray[np.floating],
+    d_variances: NDArray[np.floating],
     tail: float,
     rules: _Rules,
     buffers: _Buffers,
 ) -> None:
-    for start in range(0, mean.size, CHUNK):
-        chunk = slice(start, start + CHUNK)
-        _chunk_gradients(mean[chunk], variance[chunk], (d_mean[chunk], d_variance[chunk]), tail, rules, buffers)
-
-
-@compiled_part
-def _chunk_gradients(
-    mean: NDArray[np.floating],
-    variance: NDArray[np.floating],
-    gradients: tuple[NDArray[np.floating], NDArray[np.floating]],
-    tail: float,
-    rules: _Rules,
-    buffers: _Buffers,
-) -> None:
-    """Fill in the derivatives by at most `CHUNK` means and variances, which they may overwrite."""
-    real = mean.dtype.type
-    d_mean, d_variance = gradients
-    center, std, first, second, _, _, remaining = buffers
-    count = _fill_tails(mean, variance, tail, buffers)
-    for k in range(count):
-        center[k] = mean[remaining[k]]
-        std[k] = variance[remaining[k]]
-    for k in range(mean.size):
-        d_mean[k] = first[k]
-        d_variance[k] = second[k]
-    if count == 0:
-        return
-    rule = _choose_rule(std[:count], rules.limits)
-    for k in range(count):
-        # Rounding can take a variance below 0.
-        std[k] = np.sqrt(max(std[k], real(0)))
-        first[k] = real(0)
-        second[k] = real(0)
-    for j in range(rules.counts[rule]):
-        node = rules.nodes[rule, j]
-        weight = rules.weights[rule, j]
+    real = means.dtype.type
+    center, std, first, second, _, remaining = buffers
+    for start in range(0, means.size, CHUNK):
+        d_mean = d_means[start : start + CHUNK]
+        d_variance = d_variances[start : start + CHUNK]
+        count = _fill_tails(
+            means[start : start + CHUNK], variances[start : start + CHUNK], d_mean, d_variance, tail, buffers
+        )
+        rule = _choose_rule(std[:count], rules.limits)
         for k in range(count):
-            f = center[k] + node * std[k]
-            # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
-            e = _exp_minus(abs(f), real)
-            above = real(1) / (real(1) + e)
-            below = e * above
-            first[k] += weight * (above if f >= real(0) else below)
-            second[k] += weight * (above * below)
-    for k in range(count):
-        d_mean[remaining[k]] = first[k]
-        d_variance[remaining[k]] = real(0.5) * second[k]
-
-
-@compiled
-def _pair_gradients(
-    mean: NDArray[np.floating],
-    factors: tuple[NDArray[np.floating], NDArray[np.floating]],
-    sums: tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
-    block: LabelBlock,
-    tail: float,
-    rules: _Rules,
-    buffers: _Buffers,
-) -> None:
-    """Replace the means by the derivatives, and add up those by the means over points and by the factors s and q."""
-    real = mean.dtype.type
-    of_points, of_labels = factors
-    d_bias, d_points, d_labels = sums
-    for i in range(mean.shape[0]):
-        for start in range(0, mean.shape[1], CHUNK):
-            d_mean = mean[i, start : start + CHUNK]
-            size = d_mean.size
-            d_variance = buffers.variance[:size]
-            spreads = of_labels[start : start + size]
-            weights = block.weights[start : start + size]
-            for k in range(size):
-                d_variance[k] = of_points[i] * spreads[k]
-            _chunk_gradients(d_mean, d_variance, (d_mean, d_variance), tail, rules, buffers)
-            for k in range(size):
-                d_mean[k] *= weights[k]
-                d_variance[k] *= weights[k]
-            for e in range(block.indptr[i], block.indptr[i + 1]):
-                k = block.indices[e] - block.first - start
-                if 0 <= k < size:
-                    d_mean[k] = d_mean[k] / weights[k] - real(1)
-                    d_variance[k] /= weights[k]
-            total = real(0)
-            for k in range(size):
-                total += d_variance[k] * spreads[k]
-                d_labels[start + k] += d_variance[k] * of_points[i]
-                d_bias[start + k] += d_mean[k]
-            d_points[i] += total
+            # Rounding can take a variance below 0.
+            std[k] = np.sqrt(max(std[k], real(0)))
+            first[k] = real(0)
+            second[k] = real(0)
+        for j in range(rules.counts[rule]):
+            node = rules.nodes[rule, j]
+            weight = rules.weights[rule, j]
+            for k in range(count):
+                f = center[k] + node * std[k]
+                # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
+                e = _exp_minus(abs(f), real)
+                above = real(1) / (real(1) + e)
+                below = e * above
+                first[k] += weight * (above if f >= real(0) else below)
+                second[k] += weight * (above * below)
+        for k in range(count):
+            d_mean[remaining[k]] = first[k]
+            d_variance[remaining[k]] = real(0.5) * second[k]
