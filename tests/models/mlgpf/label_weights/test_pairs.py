@@ -129,7 +129,7 @@ def test_offsets_are_the_utilities_of_latent_functions(problem):
 
 def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
     assert shortlist_length(10**6, 10**6) == module.MIN_SHORTLIST
-    assert shortlist_length(10**3, 10**6) == 300
+    assert shortlist_length(10**3, 10**6) == 100
     assert shortlist_length(10, 10**6) == module.MAX_SHORTLIST
     assert shortlist_length(10**3, 50) == 50
     assert shortlist_length(0, 50) == 50

@@ -45,8 +45,8 @@ MAX_SHORTLIST = 1000
 MIN_SAMPLE = 20
 
 #: If shortlists and samples of minimum size would have fewer pairs than this, they are made larger, because the weights
-#: of small samples are large. On five data sets, a million rank held-out points no better.
-MIN_PAIRS = 300_000
+#: of small samples are large. Of two sets, 300,000 rank test points no better.
+MIN_PAIRS = 100_000
 
 #: Points whose utilities one core computes at a time: few enough for the cache.
 ROWS = 128

@@ -49,8 +49,8 @@ FIRST_CAPACITY = 1024
 class _Design(NamedTuple):
     """Features of points, as the arrays of a csr_array."""
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indptr: NDArray[np.integer]
+    indices: NDArray[np.integer]
     values: NDArray[Any]
 
 
@@ -117,7 +117,8 @@ def _update_labels(  # noqa: C901
     # The index of each feature among those of the label; −1 for the others.
     position = np.full(len(weights.log_prior), -1, np.int32)
     capacity = FIRST_CAPACITY
-    inner = np.empty(capacity, np.int32)
+    # Unsigned integers, for which Numba does not check whether they count from the end.
+    inner = np.empty(capacity, np.uint32)
     values = np.empty(capacity, dtype)
     for label in range(first, first + len(bounds)):
         start = pairs.starts[label]
@@ -136,9 +137,9 @@ def _update_labels(  # noqa: C901
         if needed > capacity:
             # A frequent label may need most of the memory of this function.
             capacity = needed + needed // 4
-            inner = np.empty(capacity, np.int32)
+            inner = np.empty(capacity, np.uint32)
             values = np.empty(capacity, dtype)
-        rows = np.empty(n + 1, np.int64)
+        rows = np.empty(n + 1, np.uint64)
         _select(points, design, position, _Design(rows, inner, values))
         target = pairs.target[start : start + n]
         weight = pairs.weight[start : start + n]
@@ -219,15 +220,15 @@ def _update_labels(  # noqa: C901
 @compiled_part
 def _select(points: NDArray[np.int32], design: _Design, position: NDArray[np.int32], local: _Design) -> None:
     """Write the features of some points that have a position to `local`, by their positions."""
-    end = 0
+    end = np.uint64(0)
     for i in range(len(points)):
         local.indptr[i] = end
-        for e in range(design.indptr[points[i]], design.indptr[points[i] + 1]):
-            j = position[design.indices[e]]
-            if j >= 0:
-                local.indices[end] = j
-                local.values[end] = design.values[e]
-                end += 1
+        for e in range(np.uint64(design.indptr[points[i]]), np.uint64(design.indptr[points[i] + 1])):
+            j = position[np.uint32(design.indices[e])]
+            # Without a branch, which would be mispredicted.
+            local.indices[end] = j
+            local.values[end] = design.values[e]
+            end += np.uint64(j >= 0)
     local.indptr[len(points)] = end
 
 
@@ -245,8 +246,8 @@ def _divergence(m: NDArray[Any], v: NDArray[Any], precision: NDArray[Any]) -> fl
 @compiled_part
 def _fill_utilities(
     offset: NDArray[Any],
-    rows: NDArray[np.int64],
-    inner: NDArray[np.int32],
+    rows: NDArray[np.uint64],
+    inner: NDArray[np.uint32],
     values: NDArray[Any],
     m: NDArray[Any],
     utility: NDArray[Any],
