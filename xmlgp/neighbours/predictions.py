@@ -234,12 +234,13 @@ class NeighbourTerm:
         frequent = self._most_frequent[: max(count, FREQUENT)]
         return united(nearest, np.broadcast_to(frequent, (len(nearest), len(frequent))))
 
-    def search(self, weighted: Features) -> NearestPoints:
-        """Return the nearest training points of weighted points, B×D."""
+    def search(self, weighted: Features, count: int | None = None) -> NearestPoints:
+        """Return the nearest training points of weighted points, B×D; so many, or those of predictions."""
+        count = count or self._count
         words = scaled_words(weighted.sparse, self._scales)
         if self._dense is not None and weighted.dense is not None:
-            return self._dense.search(words, weighted.dense, self._count, self.choices.kernel)
-        return NearestPoints(*nearest(self._index, words, self._count), np.ones(weighted.N, np.bool_))
+            return self._dense.search(words, weighted.dense, count, self.choices.kernel)
+        return NearestPoints(*nearest(self._index, words, count), np.ones(weighted.N, np.bool_))
 
     def predict(self, weighted: Features) -> Predicted:
         """Return the predictions at weighted points, B×D."""
