@@ -90,6 +90,7 @@ def test_gradients_are_the_same_without_the_value(shared, dtype):
 
 @each_value(dtype=[np.float32, np.float64], weighted=[True, False], block=[7, 2000])
 def test_a_shared_variance_is_as_good_as_equal_ones(monkeypatch, dtype, weighted, block):
+    monkeypatch.setattr(likelihood, "ONE_BLOCK", 0)
     monkeypatch.setattr(likelihood, "PAIR_OF_BLOCKS", block)
     random = np.random.default_rng(3)
     count, width, size = 4, 3, 2100
@@ -116,6 +117,7 @@ def test_a_shared_variance_is_as_good_as_equal_ones(monkeypatch, dtype, weighted
 
 @EITHER_VARIANCE
 def test_gradients_do_not_depend_on_the_number_of_threads(monkeypatch, shared):
+    monkeypatch.setattr(likelihood, "ONE_BLOCK", 0)
     monkeypatch.setattr(likelihood, "PAIR_OF_BLOCKS", 12)
     moments, loadings, bias, positives = problem(shared, dtype=np.float32)
     results = []

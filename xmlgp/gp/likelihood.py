@@ -25,6 +25,9 @@ __all__ = ["AllPairs", "Likelihood", "Moments", "SampledPairs", "SharedLabels", 
 #: the full rate of BLAS. The blocks do not depend on the number of threads, so neither do the sums over them.
 PAIR_OF_BLOCKS = 1 << 18
 
+#: Utilities up to which one block takes less time than two on two cores.
+ONE_BLOCK = 1 << 15
+
 #: Least number of multiplications per thread in the moments of pairs.
 PAIRWISE_GRAIN = 1 << 17
 
@@ -94,7 +97,7 @@ class AllPairs:
         d_bias = np.empty_like(bias)
         weights = self.negative_weights
         points = np.repeat(np.arange(B), np.diff(self.positives.indptr))
-        blocks = 2 * max(1, -(-B * K // PAIR_OF_BLOCKS))
+        blocks = 2 * -(-B * K // PAIR_OF_BLOCKS) if B * K > ONE_BLOCK else 1
         bounds = [K * number // blocks for number in range(blocks + 1)]
 
         def process(start: int, stop: int) -> tuple[float, NDArray[np.floating], NDArray[np.floating]]:
