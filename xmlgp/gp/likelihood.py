@@ -23,7 +23,7 @@ __all__ = ["AllPairs", "Likelihood", "Moments", "SampledPairs", "SharedLabels", 
 
 #: Most utilities of a pair of blocks of labels, B of each label: few enough for the caches of two cores, and enough for
 #: the full rate of BLAS. The blocks do not depend on the number of threads, so neither do the sums over them.
-PAIR_OF_BLOCKS = 1 << 18
+PAIR_OF_BLOCKS = 1 << 19
 
 #: Utilities up to which one block takes less time than two on two cores.
 ONE_BLOCK = 1 << 15
