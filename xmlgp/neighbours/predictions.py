@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Features, as_csr, stack_rows
+from xmlgp.features.weighting import Weighting, weigh
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.elementary import logarithm
@@ -168,13 +169,7 @@ class Neighbours(NamedTuple):
 
 def scaled_words(features: csr_array, scales: NDArray[np.floating]) -> csr_array:
     """Return x_id s_d of weighted words, N×D, scaled to unit length, in single precision with sorted indices."""
-    values = features.data * scales[features.indices]
-    N = features.shape[0]
-    row = np.repeat(np.arange(N), np.diff(features.indptr))
-    lengths = np.sqrt(np.bincount(row, np.square(values, dtype=np.float64), N))
-    lengths[lengths == 0] = 1
-    values = values / lengths[row]
-    result = csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
+    result = weigh(features, Weighting(scales, unit=True))
     result.sort_indices()
     return result
 

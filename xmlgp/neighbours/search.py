@@ -120,7 +120,8 @@ def build_index(rows: csr_array) -> PointIndex:
     highest = np.zeros(D, np.float32)
     present = np.flatnonzero(counts)
     highest[present] = np.maximum.reduceat(abs(by_word.data), by_word.indptr[present]) if len(present) else 0
-    shares = by_word.data / np.repeat(np.maximum(highest, np.finfo(np.float32).tiny), counts)
+    # In place: the data of the transpose are a copy.
+    shares = np.divide(by_word.data, np.repeat(np.maximum(highest, np.finfo(np.float32).tiny), counts), by_word.data)
     frequent = np.flatnonzero(FREQUENT * counts > N)
     column_of = np.full(D, -1, np.int32)
     column_of[frequent] = np.arange(len(frequent))

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.gp.weight_space import MEAN
 from xmlgp.linear_algebra import sparse
+from xmlgp.metrics.ranking import top_entries
 from xmlgp.models.mlgpf.held_out import without_labels_of
 from xmlgp.models.mlgpf.label_weights.pairs import (
     Strata,
@@ -63,8 +64,12 @@ POINT_BLOCK = 1 << 12
 #: time, and the search of the nearest points 18 s.
 MOST_SCORED = 12 * 10**8
 
-#: The nearest points whose labels are the candidates for the shortlist of a point.
+#: The nearest points whose labels are the candidates for the shortlist of a point, and the words of largest value by
+#: which they are found. With 490,000 points and 77 words a point, 10 words take a tenth of the time of all, and find
+#: two thirds of the same points. With 21 words a point, P@k and PSP@k of test points change by less than 0.1, with 6
+#: words by 0.3.
 NEAREST = 30
+HEAVIEST = 10
 
 #: Labels whose updates are a block of work.
 LABEL_BLOCK = 1 << 9
@@ -80,7 +85,7 @@ def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
     """Return the number of sweeps over the labels; 0 without label weights."""
     has_weights = settings.label_weights
     if has_weights is None:
-        has_weights = min(FEATURES_PER_FACTOR * settings.factor_count, K) <= D
+        has_weights = min(FEATURES_PER_FACTOR * settings.factors, K) <= D
     if settings.method is not WEIGHT_SPACE or not has_weights:
         return 0
     return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
@@ -96,7 +101,7 @@ class Factors(NamedTuple):
 
 
 class SweepData:
-    """What the sweeps of a run share, computed when the first begins, after the stochastic `steps`.
+    """What the sweeps of a run share, computed when one begins, after the stochastic `steps`.
 
     Sweeps change the label weights and the shortlists in place. There are none if `total` is 0.
     """
@@ -142,9 +147,12 @@ class SweepData:
             latent[rows] = block_means
         return Factors(self.features, latent, parameters["loadings"], parameters["bias"])
 
-    @cached_property
+    def release(self) -> None:
+        """Free what is large and the next sweep computes again."""
+        vars(self).pop("factors", None)
+
     def index(self) -> PointIndex | None:
-        """The index of the points by their scaled words where labels are many; None otherwise.
+        """Return the index of the points by their scaled words where labels are many; None otherwise.
 
         The labels of the points nearest to a point are then those among which its shortlist is.
         """
@@ -177,7 +185,9 @@ def _shortlists(shared: tuple[_ShortlistTask, Utilities], rows: slice | NDArray[
     features, latent, _, _ = task.factors
     among = None
     if task.nearby is not None:
-        found, _ = nearest(task.nearby, task.nearby.rows[rows], NEAREST)
+        heaviest = top_entries(task.nearby.rows[rows], HEAVIEST)
+        heaviest.sort_indices()
+        found, _ = nearest(task.nearby, heaviest, NEAREST)
         among = labels_of_points(found, task.labels)
     return shortlist_negatives(utilities, latent[rows], features[rows], task.labels[rows], task.length, among)
 
@@ -271,15 +281,17 @@ class Sweep(Inference):
             self._list_negatives(done)
             return None
         bound = self._update_weights(done - len(self._point_blocks))
-        if done == self.steps_per_epoch - 1 and self._updates_prior:
-            self._data.weights.update_prior_variances(self._scales())
+        if done == self.steps_per_epoch - 1:
+            if self._updates_prior:
+                self._data.weights.update_prior_variances(self._scales())
+            self._data.release()
         return bound * len(self._label_blocks)
 
     def _list_negatives(self, number: int) -> None:
         data = self._data
         if self._shortlists is None:
             weights = data.weights if self._number else None
-            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index)
+            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1], data.index())
             self._shortlists = data.executor.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
@@ -288,7 +300,7 @@ class Sweep(Inference):
         """Update the weights of a block of labels; return the sum of their bounds."""
         data = self._data
         if self._updates is None:
-            # The shortlists are complete.
+            # The shortlists are complete, and the index of points is not needed any more.
             self.end()
             task = _UpdateTask(
                 data.factors,
