@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.special import logit
 
 from tests.grids import each_value
@@ -119,12 +118,6 @@ def test_the_best_of_many_labels_are_those_of_neighbours_and_frequent_ones(monke
     for b in range(B):
         near = shares.indices[shares.indptr[b] : shares.indptr[b + 1]]
         np.testing.assert_array_equal(found[b][found[b] >= 0], np.union1d(near, frequent))
-
-
-def test_united_lists_have_no_repetitions():
-    found = module.united(np.array([[3, -1, 1], [2, 5, -1]], np.int32), np.array([[1, 4], [-1, -1]], np.int32))
-    assert [list(row[row >= 0]) for row in found] == [[1, 3, 4], [2, 5]]
-    assert sp.csr_array(found).shape == (2, 5)
 
 
 def test_supporters_are_the_points_of_a_label_that_weigh_most():

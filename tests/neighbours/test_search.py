@@ -103,11 +103,13 @@ def test_nothing_is_found_in_no_rows_and_for_no_words(shape):
         np.testing.assert_array_equal(products, np.zeros((queries.shape[0], 3)))
 
 
-def test_rows_of_several_blocks_and_long_queries_are_compared():
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rows_of_several_blocks_and_long_queries_are_compared(sign):
     random = np.random.default_rng(0)
     N, D, words = 2 * search.BLOCK + 1000, 3000, 6
     drawn = random.power(0.3, (N, words)) * D
-    values = random.choice([1, 1, 2, 3], (N, words)) / 10
+    # Without negative values, light words are left out.
+    values = random.choice([1, 1, 2, 3 * sign], (N, words)) / 10
     rows = sp.csr_array((values.ravel(), drawn.astype(int).ravel(), np.arange(0, N * words + 1, words)), (N, D))
     rows.sum_duplicates()
     rows = rows.astype(np.float32)

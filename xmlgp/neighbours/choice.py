@@ -15,9 +15,10 @@ from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.metrics.propensity import propensities_of_counts
 from xmlgp.metrics.ranking import points_of, ranks_of, top_entries
 from xmlgp.neighbours.label_texts import TEXT_WEIGHTS, TextTerm, fit_texts
-from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, labels_of_rows, pool_variance, united
+from xmlgp.neighbours.predictions import NeighbourTerm, labels_of_points, pool_variance
 from xmlgp.neighbours.regression import Choices, Kernel
 from xmlgp.prediction.terms import Pairs
+from xmlgp.prediction.top_k import labels_of_rows, united
 
 __all__ = ["DEFAULT", "HeldOutPoints", "choose", "choose_texts", "score"]
 

@@ -33,6 +33,7 @@ from xmlgp.neighbours.regression import Choices, Kernel, NearestPoints, Recall, 
 from xmlgp.neighbours.search import POSTINGS, PointIndex, build_index, nearest
 from xmlgp.prediction.contributions import Contributions, Supporter
 from xmlgp.prediction.terms import Pairs
+from xmlgp.prediction.top_k import labels_of_rows, united
 
 __all__ = [
     "DENSE",
@@ -42,10 +43,8 @@ __all__ = [
     "Neighbours",
     "Predicted",
     "labels_of_points",
-    "labels_of_rows",
     "pool_variance",
     "scaled_words",
-    "united",
 ]
 
 #: n, the training points in each regression, and the same of more training points than so many. With 200, 22,000
@@ -342,28 +341,13 @@ def labels_of_points(nearest: NDArray[np.int32], labels: csr_array) -> NDArray[n
     return labels_of_rows(counts)
 
 
-def labels_of_rows(matrix: csr_array) -> NDArray[np.int32]:
-    """Return the columns of the elements of each row, B×L; −1 after the last one."""
-    counts = np.diff(matrix.indptr)
-    result = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
-    result[np.arange(result.shape[1]) < counts[:, None]] = matrix.indices
-    return result
-
-
-def united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return two lists of labels for each point as one, ascending and without repetitions, B×L; −1 is none."""
-    result = np.sort(np.hstack([labels, more]), axis=1)
-    result[:, 1:][result[:, 1:] == result[:, :-1]] = -1
-    return np.sort(result, axis=1)
-
-
 def _weighted_labels(nearest: NDArray[np.int32], weights: NDArray[np.float32], labels: csr_array) -> csr_array:
     """Return Σ_r α_r Y_rk, B×K with sorted labels, given the nearest points and their weights α, B×n."""
     B, n = nearest.shape
     indptr = np.arange(B + 1, dtype=np.int32) * n
     # A weight of zero stands for the points that are not there.
     points = csr_array((weights.ravel(), np.maximum(nearest, 0).ravel(), indptr), shape=(B, labels.shape[0]))
-    weighted = csr_array(points @ labels)
+    weighted: csr_array = points @ labels
     weighted.sort_indices()
     return weighted
 

@@ -141,13 +141,12 @@ class NearestPoints(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """The regressions of B points on their nearest n: R, B×n, and the weights (K_RR + σ² I)⁻¹ k(R, x), B×n.
+    """The regressions of B points on their nearest n: the weights (K_RR + σ² I)⁻¹ k(R, x), B×n.
 
-    After the last of fewer than n points, R is −1. `rest`, B, is one less the sum of the weights, which is the weight
-    of π. `variance`, B, is that of the noise-free function, 1 − k(x, R) (K_RR + σ² I)⁻¹ k(R, x).
+    `rest`, B, is one less the sum of the weights, which is the weight of π. `variance`, B, is that of the noise-free
+    function, 1 − k(x, R) (K_RR + σ² I)⁻¹ k(R, x).
     """
 
-    nearest: NDArray[np.int32]
     weights: NDArray[np.float32]
     rest: NDArray[np.float32]
     variance: NDArray[np.float32]
@@ -190,7 +189,7 @@ def regress(
     run_parallel(partial(solve_part, start) for start in range(0, B, PART))
     rest = 1 - weights.sum(axis=2)
     variance = np.maximum(1 - (weights * covariances).sum(axis=2), 0)
-    return [Regressed(nearest, *result) for result in zip(weights, rest, variance, strict=True)]
+    return [Regressed(*result) for result in zip(weights, rest, variance, strict=True)]
 
 
 @compiled

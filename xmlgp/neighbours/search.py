@@ -3,7 +3,8 @@
 A posting is a row that has a word, and the value there. The postings of the words of a query are added up in 16-bit
 integers, one for each row, of which several times as many fit into a CPU cache as of single-precision numbers. Rows
 whose total may be among the largest, given how far rounding can move a total, are compared by their exact products. So
-nothing is left out. A frequent word has a column of all rows instead of postings, which is added by vector
+nothing is left out. Of many rows without negative values, words that add little are not added up; what they could add
+counts as a rounding error. A frequent word has a column of all rows instead of postings, which is added by vector
 instructions.
 
 Source: J. Zobel, A. Moffat, Inverted files for text search engines, ACM Computing Surveys 38(2), 2006; the bound of
@@ -23,6 +24,7 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra.array_groups import Array, at_least, csr_pattern, indices_below
 from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.linear_algebra.sparse import arrays_of, first_not_below
+from xmlgp.runtime.blocks import row_blocks
 from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["POSTINGS", "PointIndex", "build_index", "nearest", "read_only"]
@@ -52,6 +54,10 @@ LARGEST_TOTAL = 32767
 #: Totals of a bucket of the histogram are equal but for so many low bits.
 BUCKET_BITS = 3
 BUCKETS = 1 << (15 - BUCKET_BITS)
+
+#: Words are left out if together they add at most this share of the least total that is wanted. With 490,000 rows and
+#: queries of 77 words, that takes a third to a half off the time, and 0.1 a quarter.
+LEFT_OUT = 0.3
 
 #: Bits of the fraction of a weight, by which codes are multiplied.
 FRACTION = 24
@@ -157,10 +163,11 @@ def nearest(index: PointIndex, queries: csr_array, count: int) -> tuple[NDArray[
     B = queries.shape[0]
     found, products = np.full((B, count), -1, np.int32), np.zeros((B, count), np.float32)
     words, rows = read_only(index[1:]), read_only(arrays_of(index.rows))
+    # Few rows have one block, in which no totals are known before.
+    left_out = LEFT_OUT * (len(rows[0]) > 2 * BLOCK and rows[2].min(initial=0) >= 0)
 
-    def answer(start: int) -> None:
-        part = queries[start : start + QUERIES]
-        stop = start + part.shape[0]
+    def answer(block: slice) -> None:
+        part = queries[block]
         # Machine code that makes arrays takes longer to compile, and to load.
         longest = np.diff(part.indptr).max()
         scratch = (
@@ -173,9 +180,9 @@ def nearest(index: PointIndex, queries: csr_array, count: int) -> tuple[NDArray[
             np.empty(len(rows[0]), np.int32),
             np.empty(len(rows[0]), np.int16),
         )
-        _search(words, rows, arrays_of(part), scratch, found[start:stop], products[start:stop])
+        _search(words, rows, arrays_of(part), left_out, scratch, found[block], products[block])
 
-    run_parallel(partial(answer, start) for start in range(0, B, QUERIES))
+    run_parallel(partial(answer, block) for block in row_blocks(B, QUERIES))
     return found, products
 
 
@@ -186,7 +193,13 @@ def read_only(arrays: Arrays) -> Arrays:
 
 @compiled
 def _search(
-    words: Words, rows: Rows, queries: Rows, scratch: Scratch, found: NDArray[np.int32], products: NDArray[np.float32]
+    words: Words,
+    rows: Rows,
+    queries: Rows,
+    left_out: float,
+    scratch: Scratch,
+    found: NDArray[np.int32],
+    products: NDArray[np.float32],
 ) -> None:
     """Write the answers to queries."""
     # Assignments of arrays, sorting and the indexing by arrays would take seconds to compile.
@@ -195,7 +208,7 @@ def _search(
         part = slice(queries[0][b], queries[0][b + 1])
         indices = queries[1][part]
         values = queries[2][part]
-        candidates = _candidates(words, indices, values, found.shape[1], scratch)
+        candidates = _candidates(words, indices, values, found.shape[1], left_out, scratch)
         _write_best(rows, candidates, query, found[b], products[b])
         for e in range(len(indices)):
             query[indices[e]] = 0
@@ -203,7 +216,12 @@ def _search(
 
 @compiled_part
 def _candidates(
-    words: Words, indices: NDArray[np.integer], values: NDArray[np.float32], count: int, scratch: Scratch
+    words: Words,
+    indices: NDArray[np.integer],
+    values: NDArray[np.float32],
+    count: int,
+    left_out: float,
+    scratch: Scratch,
 ) -> NDArray[np.int32]:
     """Return rows among which are those with the `count` largest products of the rows that share words with a query."""
     column_of, columns = words[4:]
@@ -216,20 +234,24 @@ def _candidates(
     if LARGEST + slack > LARGEST_TOTAL:
         return _rows_with_words(words, indices, candidates, candidate_totals)
     histogram[:] = 0
-    size = 0
+    size, light = 0, 0.0
     for first in range(0, N, BLOCK):
         width = min(BLOCK, N - first)
         groups = (width + GROUP - 1) // GROUP
-        _add_words(totals[: groups * GROUP], words, indices, shares, places, first)
+        _add_words(totals[: groups * GROUP], words, indices, shares, places, first, light)
         _write_maxima(totals, maxima[:groups])
         _count(maxima[:groups], histogram)
-        least = max(1, _nth_largest(histogram, count) - slack)
+        largest = _nth_largest(histogram, count)
+        least = max(1, largest - slack)
         for g in range(groups):
             if maxima[g] >= least:
                 for i in range(np.uint32(g * GROUP), np.uint32(min((g + 1) * GROUP, width))):
                     # Without a branch, which would be mispredicted.
                     candidates[size], candidate_totals[size] = first + i, totals[i]
                     size += totals[i] >= least
+        if first == 0:
+            light, missing = _light_words(shares[: len(indices)], left_out * max(0, largest - 2 * slack))
+            slack += missing
     histogram[:] = 0
     _count(candidate_totals[:size], histogram)
     least = _nth_largest(histogram, count) - slack
@@ -280,6 +302,18 @@ def _scale(
 
 
 @compiled_part
+def _light_words(shares: NDArray[np.float32], most: float) -> tuple[float, int]:
+    """Return a share such that words of smaller positive ones add at most `most` to a total, and what they can add."""
+    light, total = most, most + 1
+    while total > most:
+        light *= 0.8
+        total = 0.0
+        for share in shares:
+            total += share * (0 < share < light)
+    return light, math.ceil(total)
+
+
+@compiled_part
 def _add_words(
     totals: NDArray[np.int16],
     words: Words,
@@ -287,12 +321,18 @@ def _add_words(
     shares: NDArray[np.float32],
     places: NDArray[np.int64],
     first: int,
+    light: float,
 ) -> None:
-    """Write the totals of the rows from `first` on; postings are added from `places` on, which move on."""
+    """Write the totals of the rows from `first` on, without words of positive shares below `light`.
+
+    Postings are added from `places` on, which move on.
+    """
     _, starts, _, _, column_of, columns = words
     totals[:] = 0
     for e in range(len(indices)):
         column = column_of[indices[e]]
+        if 0 < shares[e] < light:
+            continue
         if column >= 0:
             _add_column(totals, columns[column, first : first + len(totals)], shares[e])
         else:

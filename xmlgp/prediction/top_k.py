@@ -7,11 +7,22 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.compiled import compiled, compiled_part
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["LABELS", "best_of_blocks", "descending", "for_parts", "ignore_overflow", "label_blocks", "update_top_k"]
+__all__ = [
+    "LABELS",
+    "best_of_blocks",
+    "descending",
+    "for_parts",
+    "ignore_overflow",
+    "label_blocks",
+    "labels_of_rows",
+    "united",
+    "update_top_k",
+]
 
 T = TypeVar("T")
 
@@ -57,6 +68,21 @@ def ignore_overflow() -> np.errstate:
 def descending(scores: NDArray[np.floating]) -> NDArray[np.intp]:
     """Return the order of the labels of each point, B×k: best first, equal scores by label."""
     return np.argsort(-scores, axis=1, kind="stable")
+
+
+def labels_of_rows(matrix: csr_array) -> NDArray[np.int32]:
+    """Return the columns of the elements of each row, B×L; −1 after the last one."""
+    counts = np.diff(matrix.indptr)
+    result = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
+    result[np.arange(result.shape[1]) < counts[:, None]] = matrix.indices
+    return result
+
+
+def united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return two lists of labels for each point as one, ascending and without repetitions, B×L; −1 is none."""
+    result = np.sort(np.hstack([labels, more]), axis=1)
+    result[:, 1:][result[:, 1:] == result[:, :-1]] = -1
+    return np.sort(result, axis=1)
 
 
 def best_of_blocks(

@@ -23,12 +23,12 @@ from xmlgp.models.mlgpf.label_weights.utilities import linear_utilities, prepare
 from xmlgp.models.mlgpf.methods import Parameters, load_method, log_odds
 from xmlgp.models.mlgpf.settings import MLGPFSettings
 from xmlgp.neighbours.label_texts import LABEL_TEXTS, TextTerm
-from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm, labels_of_rows, united
+from xmlgp.neighbours.predictions import DENSE, NEIGHBOURS, Neighbours, NeighbourTerm
 from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.predictor import Predictor, score_std
 from xmlgp.prediction.terms import Pairs, Prepared, Utilities
-from xmlgp.prediction.top_k import best_of_blocks, for_parts
+from xmlgp.prediction.top_k import best_of_blocks, for_parts, labels_of_rows, united
 from xmlgp.runtime.errors import SettingsError
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.result import LABEL_COUNTS
