@@ -14,6 +14,7 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
 
@@ -54,6 +55,14 @@ class BuildWithCode(build_py):
         compile_loops(package.parent, PYTHONDONTWRITEBYTECODE="1")
 
 
+class SourceWithCatalogue(sdist):
+    """Keep datasets.yaml, from which packages are built, among the sources."""
+
+    def add_defaults(self):
+        super().add_defaults()
+        self.filelist.append("datasets.yaml")
+
+
 def compile_loops(folder, seconds=MOST_SECONDS, **variables):
     """Compile the loops of the package in a folder by running it; print a line if that fails.
 
@@ -76,4 +85,4 @@ def compile_loops(folder, seconds=MOST_SECONDS, **variables):
 
 
 if __name__ == "__main__":
-    setup(cmdclass={"build_py": BuildWithCode})
+    setup(cmdclass={"build_py": BuildWithCode, "sdist": SourceWithCatalogue})

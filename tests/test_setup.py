@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from setuptools import Distribution
+from setuptools.command.egg_info import FileList
 
 ROOT = Path(__file__).parents[1]
 _spec = importlib.util.spec_from_file_location("xmlgp_setup", ROOT / "setup.py")
@@ -94,3 +95,12 @@ def test_machine_code_is_that_of_the_package_which_is_built(is_editable, tmp_pat
     assert compiled == [ROOT if is_editable else tmp_path]
     assert old.exists() == is_editable
     assert (tmp_path / "xmlgp/data/datasets.yaml").exists() == (not is_editable)
+
+
+def test_sources_have_the_catalogue(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    command = setup.SourceWithCatalogue(Distribution({"script_name": "setup.py"}))
+    command.ensure_finalized()
+    command.filelist = FileList()
+    command.add_defaults()
+    assert "datasets.yaml" in command.filelist.files

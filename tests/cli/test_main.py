@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from tests.cli.command import run, said, spawn
+from xmlgp import __main__ as program
 from xmlgp import __version__
 from xmlgp.cli import COMMANDS, main
 from xmlgp.cli.options import show_note
@@ -170,3 +172,14 @@ def test_messages_are_one_line_whatever_paths_are(command, message, tmp_path, mo
 def test_garbage_is_collected_once_a_command_is_imported():
     assert isinstance(main.get_command(None, "show"), click.Command)
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("library", [SimpleNamespace(mallopt=lambda *_: 1), SimpleNamespace()])
+def test_memory_that_was_freed_is_kept_where_malloc_can(monkeypatch, library):
+    calls = []
+    if hasattr(library, "mallopt"):
+        monkeypatch.setattr(library, "mallopt", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(program.ctypes, "CDLL", lambda name: library)
+    program._keep_freed_memory()
+    # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.
+    assert calls == ([(-1, 2**26), (-3, 2**23)] if hasattr(library, "mallopt") else [])
