@@ -25,7 +25,7 @@ def expected_costs(
     used = min(K, 2 * settings.sampled_labels(K))
     point = (2.5e-3 + 1e-9 * P * features.D) / settings.points_in_batch(N) + P * (7e-11 * used + 5.5e-10 * nnz / N)
     is_swept = sweep_count(settings, N, features.D, K) > 0
-    listing = 2.2e-11 * K * P if N * K <= MOST_SCORED else 1.9e-4
+    listing = 2.2e-11 * K * P if N * K <= MOST_SCORED else 7e-5
     updating = is_swept * 8e-7 * nnz
     epochs = settings.epoch_count(N)
     # With one kernel of four.
@@ -33,6 +33,6 @@ def expected_costs(
     return {
         "steps": (0.0, epochs * N * point + checking),
         "weights": (listing * N, 2 * updating),
-        "calibration": (H * (4e-3 + 3.7e-5 * features.width + 8e-8 * K), 0.0),
+        "calibration": (H * (2.5e-3 + 3.7e-5 * features.width + 2e-8 * K), 0.0),
         "last weights": (0.0, updating),
     }
