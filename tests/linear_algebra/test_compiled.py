@@ -30,6 +30,8 @@ def test_a_compiled_function_calls_a_part_which_has_no_machine_code_on_disk():
 
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_machine_code_in_a_package_that_is_not_writable_is_found(elsewhere, tmp_path, monkeypatch):
+    # Whoever runs the tests may have set it.
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     file = tmp_path / "loops.py"
     file.write_text(
         "from xmlgp.linear_algebra.compiled import compiled\n@compiled\ndef double(value):\n    return 2 * value\n"
