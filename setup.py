@@ -45,11 +45,14 @@ class BuildWithCode(build_py):
     def run(self):
         super().run()
         if self.editable_mode:
+            # Numba does not see that a loop of another file has changed.
+            for code in (ROOT / "xmlgp").rglob("*.nb[ic]"):
+                code.unlink(missing_ok=True)
             compile_loops(ROOT)
             return
         package = Path(self.build_lib, "xmlgp")
         shutil.copyfile(ROOT / "datasets.yaml", package / "data/datasets.yaml")
-        # Those of an earlier build: Numba does not see that a loop of another file has changed.
+        # Those of an earlier build.
         for folder in package.rglob("__pycache__"):
             shutil.rmtree(folder)
         compile_loops(package.parent, PYTHONDONTWRITEBYTECODE="1")
@@ -71,7 +74,7 @@ def compile_loops(folder, seconds=MOST_SECONDS, **variables):
     path = os.pathsep.join(filter(None, [str(Path(folder).resolve()), os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryDirectory(prefix="xmlgp-build-") as work:
         # In a folder of the user, the package would not have the machine code.
-        variables |= {"PYTHONPATH": path, "NUMBA_CACHE_DIR": ""}
+        variables |= {"PYTHONPATH": path, "NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", "XMLGP_CATALOGUE": ""}
         command = [sys.executable, "-c", RUN_ALL, *COMMANDS.strip().splitlines()]
         options = {"cwd": work, "env": os.environ | variables, "input": b"My screen is dark.", "timeout": seconds}
         try:

@@ -84,7 +84,9 @@ def test_a_build_goes_on_without_machine_code(code, reason, tmp_path, capsys):
 def test_machine_code_is_that_of_the_package_which_is_built(is_editable, tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(setup, "compile_loops", lambda folder, **variables: compiled.append(Path(folder)))
-    old = tmp_path / "xmlgp/data/__pycache__/loop.nbc"
+    monkeypatch.setattr(setup, "ROOT", tmp_path / "source" if is_editable else ROOT)
+    root = tmp_path / "source" if is_editable else tmp_path
+    old = root / "xmlgp/data/__pycache__/loop.nbc"
     old.parent.mkdir(parents=True)
     old.touch()
     command = setup.BuildWithCode(Distribution())
@@ -92,8 +94,8 @@ def test_machine_code_is_that_of_the_package_which_is_built(is_editable, tmp_pat
     command.editable_mode = is_editable
     command.ensure_finalized()
     command.run()
-    assert compiled == [ROOT if is_editable else tmp_path]
-    assert old.exists() == is_editable
+    assert compiled == [root]
+    assert not old.exists()
     assert (tmp_path / "xmlgp/data/datasets.yaml").exists() == (not is_editable)
 
 

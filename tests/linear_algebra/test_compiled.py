@@ -5,7 +5,7 @@ import importlib.util
 import numba
 import numpy as np
 import pytest
-from numba.core.caching import _CacheLocator
+from numba.core.caching import IndexDataCacheFile, _CacheLocator
 
 from xmlgp.linear_algebra.compiled import compiled, compiled_part
 
@@ -56,3 +56,16 @@ def test_machine_code_in_a_package_that_is_not_writable_is_found(elsewhere, tmp_
     second = double()
     assert second(3) == 6
     assert sum(second.stats.cache_hits.values()) == 1
+
+
+def test_machine_code_that_may_not_be_read_is_compiled_again(monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(IndexDataCacheFile, "load", refuse)
+
+    @compiled
+    def triple(value):
+        return 3 * value
+
+    assert triple(3) == 9

@@ -57,7 +57,10 @@ class _Cache(FunctionCache):  # type: ignore[misc, unused-ignore]  # of Numba
     def load_overload(self, sig: object, target_context: Any) -> object:
         rtsys.initialize(target_context)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
         key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call, unused-ignore]
-        found: Any = self._cache_file.load(key) or self._built.load(key)  # type: ignore[no-untyped-call, unused-ignore]
+        found: Any = None
+        # Another user's folder may not be readable.
+        with contextlib.suppress(OSError):
+            found = self._cache_file.load(key) or self._built.load(key)  # type: ignore[no-untyped-call, unused-ignore]
         return found and self._impl.rebuild(target_context, found)
 
     def save_overload(self, sig: object, data: object) -> None:
@@ -79,5 +82,7 @@ def compiled(function: Function) -> Function:
     cached beside the package, or in the user's cache folder.
     """
     dispatcher: Any = numba.njit(function, **OPTIONS)
-    dispatcher._cache = _Cache(function)
+    # RuntimeError: the function has no source file.
+    with contextlib.suppress(RuntimeError, OSError):
+        dispatcher._cache = _Cache(function)
     return dispatcher  # type: ignore[no-any-return]

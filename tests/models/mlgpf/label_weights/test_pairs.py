@@ -75,6 +75,14 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
     assert positive.sum() == labels.sum()
 
 
+def test_points_near_no_labels_have_empty_lists(problem):
+    latent, features, loadings, bias, weights, labels = problem
+    utilities = linear_utilities(loadings, bias, label_weights(weights))
+    near = np.empty((len(latent), 0), np.int32)
+    out = shortlist_negatives(utilities, latent, sp.csr_array(features), sp.csr_array(labels), S, near)
+    np.testing.assert_array_equal(out, np.full((len(latent), S), -1))
+
+
 def label_weights(means):
     """Return q(W) with these means, K×D, where they are not zero."""
     stored = sp.csr_array(means)

@@ -155,11 +155,13 @@ def _best_among(
 ) -> NDArray[np.int32]:
     """Return the negatives of highest utility among some labels, B×S."""
     B, K = positives.shape
+    best = np.full((B, length), -1, np.int32)
+    if not among.size:
+        return best
     points = np.repeat(np.arange(B), np.diff(positives.indptr))
     is_hidden = np.isin(np.arange(B)[:, None] * K + among, points * K + positives.indices) | (among < 0)
     means = np.where(is_hidden, LOWEST, utilities.means(prepared, np.maximum(among, 0)))
     order = np.argsort(-means, axis=1, kind="stable")[:, :length]
-    best = np.full((B, length), -1, np.int32)
     hidden = np.take_along_axis(is_hidden, order, axis=1)
     best[:, : order.shape[1]] = np.where(hidden, -1, np.take_along_axis(among, order, axis=1))
     return best
