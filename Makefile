@@ -98,7 +98,8 @@ interchange: $(VENV)/installed-test build/peers/installed ## exchange files and 
 findings: $(VENV)/bin/python ## repeat what other packages do wrong; needs the package index
 	set -e; for script in findings/*.sh; do PYTHON=$(abspath $(VENV)/bin/python) bash $$script; done
 
-clean: ## remove the virtual environment and what the demo made
+clean: ## remove the virtual environment, machine code and what the demo made
+	find xmlgp -name '*.nb[ic]' -delete
 	rm -rf $(VENV) build data/tickets data/toy models/tickets models/toy
 	rm -f answers.jsonl report.html toy.scores
 	@rmdir data models 2> /dev/null || true

@@ -175,7 +175,7 @@ def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):
 @pytest.mark.parametrize(("shape", "factors"), [((4880, 1836, 159), 159), ((12920, 500, 983), 100), (UNKNOWN, 100)])
 def test_the_recipes_of_L_have_the_sizes_and_the_model_of_the_paper(name, shape, factors):
     settings, _ = resolve(PAPERS, name, shape, {})
-    assert (settings.factors, settings.inducing_count) == (factors, 200)
+    assert (settings.factor_count, settings.inducing_count) == (factors, 200)
     # Section 5 of the paper.
     assert (settings.posterior, settings.ard, settings.nodes, settings.negatives) == ("cholesky", True, 10, None)
     assert (settings.weighting, settings.ranking, settings.inducing_fixed) == ("unit", "utility", name == "L-SE-F")

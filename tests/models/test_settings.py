@@ -223,9 +223,20 @@ def test_inducing_inputs_and_their_start_depend_on_the_kernel(chosen, inducing, 
     assert settings == MLGPFSettings(**chosen | {"inducing": inducing, "inducing_start": start, "factors": 100})
 
 
+@pytest.mark.parametrize("inducing", ["free", "features"])
+@pytest.mark.parametrize(
+    ("K", "factors"), [(1, 100), (50_499, 100), (50_500, 101), (75_000, 150), (100_000, 200), (10**6, 200)]
+)
+def test_the_number_of_latent_functions_depends_on_the_number_of_labels(inducing, K, factors):
+    settings = MLGPFSettings(inducing=inducing)
+    assert settings.for_shape(10, 3, K).factors == factors
+    chosen = MLGPFSettings(inducing=inducing, inducing_start="rows", factors=7)
+    assert chosen.for_shape(10, 3, K) == chosen
+
+
 def test_defaults_that_depend_on_the_inducing_inputs():
     free, features = MLGPFSettings(inducing="free"), MLGPFSettings(inducing="features")
-    assert (free.factors, features.factors) == (100, 100)
+    assert (free.factor_count, features.factor_count) == (100, 100)
     assert (free.epoch_count(10**6), features.epoch_count(10**6)) == (5, 2)
     # 80 minibatches of 500 points: 800 and 600 steps.
     assert (free.epoch_count(40_000), features.epoch_count(40_000)) == (10, 8)
@@ -233,7 +244,7 @@ def test_defaults_that_depend_on_the_inducing_inputs():
     assert (free.epoch_count(12_000), features.epoch_count(12_000)) == (33, 12)
     assert (free.epoch_count(100), features.epoch_count(100)) == (60, 60)
     chosen = MLGPFSettings(inducing="features", factors=3, epochs=2)
-    assert (chosen.factors, chosen.epoch_count(10**6)) == (3, 2)
+    assert (chosen.factor_count, chosen.epoch_count(10**6)) == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def _blas_libraries() -> list[LibController]:
     """Return the BLAS of NumPy and that of SciPy; to find them takes some milliseconds."""
     # This module loads the second one. To import scipy.linalg takes almost as long as to import NumPy.
     module = PathFinder.find_spec("cython_blas", [f"{scipy.__path__[0]}/linalg"])
-    if module and module.origin:
+    if module:
         ctypes.CDLL(module.origin)
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, assert_same_result
@@ -107,3 +108,12 @@ def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatc
     assert_same_result(train(*arguments, executor=in_files), here)
     assert ("calibration" in here.parameters) == calibration
     assert np.abs(here.parameters["label_weights.mean"]).max() > 0.01
+
+
+def test_the_heaviest_words_are_those_of_largest_magnitude(monkeypatch):
+    monkeypatch.setattr(sweep, "HEAVIEST", 2)
+    words = sp.csr_array(np.array([[0.1, -0.9, 0, 0.5], [0, 0, 0.2, 0], [0, 0, 0, 0]], np.float32))
+    chosen = sweep._heaviest(words)
+    np.testing.assert_array_equal(chosen.toarray(), np.array([[0, -0.9, 0, 0.5], [0, 0, 0.2, 0], [0] * 4], np.float32))
+    assert chosen.dtype == np.float32
+    assert chosen.has_sorted_indices

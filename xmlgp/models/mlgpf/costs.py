@@ -20,7 +20,7 @@ def expected_costs(
 ) -> dict[str, tuple[float, float]]:
     """Return the expected costs of the phases of training, given X, N×D, and Y, N×K, of which H points are held out."""
     N, K = labels.shape
-    P = settings.factors
+    P = settings.factor_count
     nnz = features.sparse.nnz
     used = min(K, 2 * settings.sampled_labels(K))
     point = (2.5e-3 + 1e-9 * P * features.D) / settings.points_in_batch(N) + P * (7e-11 * used + 5.5e-10 * nnz / N)

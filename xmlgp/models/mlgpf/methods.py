@@ -169,14 +169,14 @@ class InducingMethod(MLGPFMethod):
         posterior = self.posterior
         # Fortran order, which the products of `inner_products` are fastest with.
         Z = np.array(inducing, dtype, order="F")
-        size = len(Z), settings.factors, settings.diagonal, random, dtype
+        size = len(Z), settings.factor_count, settings.diagonal, random, dtype
         parameters = {"inducing": Z} | kernel.initial(Z.shape[1], settings.lengthscale, dtype)
         parameters |= posterior.initial(*size)
         if isinstance(posterior, Cholesky):
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
             diagonal = SharedDiagonal().initial(*size)
             parameters |= posterior.parameters_of_diagonal(diagonal, kernel.forward_inducing(parameters)[0])
-        parameters["loadings"] = random_rows(labels.shape[1], settings.factors, random, dtype)
+        parameters["loadings"] = random_rows(labels.shape[1], settings.factor_count, random, dtype)
         parameters["bias"] = initial_bias(labels, dtype)
         if settings.start == "newton":
             self._newton_step(parameters, coordinates, labels, random)
@@ -198,7 +198,7 @@ class InducingMethod(MLGPFMethod):
             chunk = slice(first, first + CHUNK)
             cross[chunk], _, _ = kernel.forward_points(coordinates.rows(rows[chunk]), between)
         weights, loadings = newton_start(
-            cross, K_Z, labels[rows], parameters["bias"], self.settings.factors, N / len(rows)
+            cross, K_Z, labels[rows], parameters["bias"], self.settings.factor_count, N / len(rows)
         )
         rank = loadings.shape[1]
         parameters[posterior.parameter_names[0]][:, :rank] = posterior.mean_from_alpha(weights, K_Z)
@@ -245,7 +245,7 @@ class WeightSpaceMethod(MLGPFMethod):
     ) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""
         D = coordinates.feature_count
-        P = self.settings.factors
+        P = self.settings.factor_count
         dtype = np.dtype(self.settings.dtype)
         mean = random_rows(D, P, random, dtype)
         loadings = random_rows(labels.shape[1], P, random, dtype)

@@ -61,6 +61,7 @@ def default_values(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str,
     return {
         "inducing": settings.inducing,
         "inducing_start": settings.inducing_start,
+        "factors": settings.factors,
         "label_weights": sweep_count(settings, N, D, K) > 0,
         "negatives": "all",
         "optimiser": settings.optimiser or settings.method.optimiser,
